@@ -1,0 +1,101 @@
+# The two that matter: `make demo` and `make test`. They need Python 3.11+, a C++20 compiler and make; everything else comes
+# from PyPI into a virtual environment.
+
+PYTHON ?= python3
+VENV ?= .venv
+OCDL_WERROR ?= OFF
+OCDL_VARIANTS ?= native
+PYTEST_ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+ON_PATH := PATH="$(abspath $(BIN)):$$PATH"
+
+# `make dev` leaves a mark, so that later targets keep the editable installation, which rebuilds by itself.
+EDITABLE := $(wildcard $(VENV)/.editable)
+CPP := $(sort $(shell find cpp -name '*.[ch]pp' 2>/dev/null))
+SOURCES := $(if $(EDITABLE),,$(filter-out cpp/tests/%,$(CPP)) $(sort $(shell find python -name '*.py' -o -name '*.pyi')))
+
+# Prints the requirements of the named groups: "build" or an extra.
+REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
+  g = p["project"]["optional-dependencies"] | {"build": p["build-system"]["requires"]}; \
+  print(*(r for name in sys.argv[1:] for r in g[name] if not r.startswith("ocdl")), sep="\n")'
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-cpp test-python check format dev clean distclean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.installed  ## install into .venv and run the main example
+	$(BIN)/python examples/spiral_resnet.py
+
+test: test-cpp test-python  ## install into .venv, run the C++ tests (ctest) and the Python tests (pytest)
+
+# Without build isolation, so that a second run compiles only what changed.
+test-cpp: $(VENV)/.test
+	$(ON_PATH) cmake -S . -B build/tests -G Ninja -DCMAKE_BUILD_TYPE=Release -DPython_ROOT_DIR="$(abspath $(VENV))" \
+	  -DPython_EXECUTABLE="$(abspath $(BIN))/python" -DOCDL_BUILD_PYTHON=OFF -DOCDL_BUILD_TESTS=ON -DOCDL_WERROR=$(OCDL_WERROR)
+	$(ON_PATH) cmake --build build/tests
+	$(ON_PATH) ctest --test-dir build/tests --output-on-failure --no-tests=error -j2
+
+test-python: $(VENV)/.installed $(VENV)/.test test-cpp
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.installed $(VENV)/.dev  ## lint, formatting, types, and the stubs against the compiled modules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
+	MYPYPATH=python $(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml ocdl._core ocdl._cpu
+
+format: $(VENV)/.dev  ## rewrite the sources in the project's format
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP)
+
+dev: $(VENV)/.dev  ## editable installation that recompiles on import
+	touch $(VENV)/.editable
+	$(MAKE) --no-print-directory $(VENV)/.installed
+
+clean:  ## remove what was built
+	rm -rf build dist $(VENV)/.installed
+
+distclean: clean  ## remove the virtual environment as well
+	rm -rf $(VENV)
+
+# ---- stamps: each is renewed only when what it depends on has changed ----
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ocdl needs Python 3.11 or newer; name one with: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.build $(VENV)/.test $(VENV)/.dev: pyproject.toml
+$(VENV)/.build: $(VENV)/.created
+	$(REQUIREMENTS) build > $@.txt
+	$(PIP) install -r $@.txt cmake ninja
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.build
+	$(REQUIREMENTS) test > $@.txt
+	$(PIP) install -r $@.txt
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.test
+	$(REQUIREMENTS) dev > $@.txt
+	$(PIP) install -r $@.txt
+	@touch $@
+
+# The settings and the list of sources, rewritten only when they differ: notices a deleted file and a changed option.
+SETTINGS := $(OCDL_WERROR) $(OCDL_VARIANTS) $(if $(EDITABLE),editable,regular) $(SOURCES)
+$(VENV)/.settings: $(VENV)/.created FORCE
+	@echo '$(SETTINGS)' | cmp -s - $@ || echo '$(SETTINGS)' > $@
+.PHONY: FORCE
+FORCE:
+
+$(VENV)/.installed: $(VENV)/.build $(VENV)/.settings pyproject.toml CMakeLists.txt $(SOURCES)
+	$(ON_PATH) $(PIP) install --no-build-isolation \
+	  --config-settings=cmake.define.OCDL_WERROR=$(OCDL_WERROR) --config-settings=cmake.define.OCDL_VARIANTS='$(OCDL_VARIANTS)' \
+	  $(if $(EDITABLE),--config-settings=build-dir=build/editable --config-settings=editable.rebuild=true -e .,--config-settings=build-dir=build/install .)
+	@touch $@

@@ -1,0 +1,45 @@
+#include <pybind11/pybind11.h>
+
+#include <Eigen/Core>
+#include <string>
+
+namespace py = pybind11;
+
+namespace ocdl {
+namespace {
+
+#define OCDL_STRING_(x) #x
+#define OCDL_STRING(x) OCDL_STRING_(x)
+
+#if defined(__clang__)
+constexpr const char* compiler = "clang " __clang_version__;
+#elif defined(__GNUC__)
+constexpr const char* compiler = "gcc " __VERSION__;
+#elif defined(_MSC_VER)
+constexpr const char* compiler = "msvc " OCDL_STRING(_MSC_VER);
+#else
+constexpr const char* compiler = "unknown";
+#endif
+
+constexpr const char* eigen = OCDL_STRING(EIGEN_WORLD_VERSION) "." OCDL_STRING(
+    EIGEN_MAJOR_VERSION) "." OCDL_STRING(EIGEN_MINOR_VERSION);
+
+py::dict build_info() {
+  py::dict info;
+  info["variant"] = OCDL_VARIANT;
+  info["vector_bits"] = 8 * sizeof(Eigen::internal::packet_traits<double>::type);
+  info["eigen"] = eigen;
+  info["compiler"] = compiler;
+#ifdef _OPENMP
+  info["openmp"] = OCDL_STRING(_OPENMP);  // the date of the specification, yyyymm
+#else
+  info["openmp"] = py::none();
+#endif
+  return info;
+}
+
+}  // namespace
+
+void bind_build_info(py::module_& m) { m.def("build_info", &build_info); }
+
+}  // namespace ocdl

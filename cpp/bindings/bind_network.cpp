@@ -1,0 +1,168 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "bindings/array.hpp"
+#include "ocdl/objective/objective.hpp"
+
+namespace py = pybind11;
+
+namespace ocdl {
+namespace {
+
+/// Scratch memory of the calling thread, kept from call to call.
+template <class T>
+Workspace<T>& workspace() {
+  static thread_local Workspace<T> own;
+  return own;
+}
+
+template <class T>
+Data<T> view_data(const Network& net, const Array<T>& X, const Array<std::int64_t>& y, const OptionalArray<T>& weights) {
+  const Index samples = y.size();
+  return {view(X, samples * net.features, "X"), y.data(), view(weights, samples, "sample_weight"), samples};
+}
+
+template <class T>
+py::tuple bound_forward(const Network& net, const Array<T>& u, const Array<T>& X, bool with_states) {
+  const Index samples = X.shape(0);
+  const T *controls = view(u, net.control_size(), "u"), *inputs = view(X, samples * net.features, "X");
+  Array<T> outputs({samples, net.outputs});
+  std::optional<Array<T>> states;
+  if (with_states) states = Array<T>({net.layers + 1, samples, net.dim});
+  T *states_out = states ? states->mutable_data() : nullptr, *outputs_out = outputs.mutable_data();
+  {
+    const py::gil_scoped_release release;
+    forward<T>(net, controls, inputs, samples, states_out, outputs_out, workspace<T>());
+    workspace<T>().trim();
+  }
+  return py::make_tuple(states, outputs);
+}
+
+template <class T>
+Array<T> bound_tangent(const Network& net, const Array<T>& u, const Array<T>& X, const OptionalArray<T>& du,
+                       const OptionalArray<T>& dX) {
+  const Index samples = X.shape(0);
+  const T *controls = view(u, net.control_size(), "u"), *inputs = view(X, samples * net.features, "X");
+  const T *direction = view(du, net.control_size(), "du"), *input_direction = view(dX, X.size(), "dX");
+  Array<T> tangents({net.layers + 1, samples, net.dim});
+  T* out = tangents.mutable_data();
+  {
+    const py::gil_scoped_release release;
+    tangent<T>(net, controls, inputs, samples, direction, input_direction, out, workspace<T>());
+    workspace<T>().trim();
+  }
+  return tangents;
+}
+
+template <class T>
+double bound_value(const Network& net, const Array<T>& u, const Array<T>& X, const Array<std::int64_t>& y,
+                   const OptionalArray<T>& weights, const Objective& objective) {
+  const T* controls = view(u, net.control_size(), "u");
+  const Data<T> data = view_data(net, X, y, weights);
+  const py::gil_scoped_release release;
+  const double result = value<T>(net, controls, data, objective, workspace<T>());
+  workspace<T>().trim();
+  return result;
+}
+
+/// (value, gradient, input gradient or None).
+template <class T>
+py::tuple bound_value_and_grad(const Network& net, const Array<T>& u, const Array<T>& X,
+                               const Array<std::int64_t>& y, const OptionalArray<T>& weights,
+                               const Objective& objective, bool with_inputs) {
+  const T* controls = view(u, net.control_size(), "u");
+  const Data<T> data = view_data(net, X, y, weights);
+  Array<T> gradient(net.control_size());
+  std::optional<Array<T>> input_gradient;
+  if (with_inputs) input_gradient = Array<T>({data.samples, net.features});
+  const Derivatives<T> out{gradient.mutable_data(), with_inputs ? input_gradient->mutable_data() : nullptr, nullptr};
+  double result = 0;
+  {
+    const py::gil_scoped_release release;
+    result = value_and_derivatives<T>(net, controls, data, objective, out, workspace<T>());
+    workspace<T>().trim();
+  }
+  return py::make_tuple(result, gradient, input_gradient);
+}
+
+template <class T>
+Array<T> bound_adjoint(const Network& net, const Array<T>& u, const Array<T>& X, const Array<std::int64_t>& y,
+                       const OptionalArray<T>& weights, const Objective& objective) {
+  const T* controls = view(u, net.control_size(), "u");
+  const Data<T> data = view_data(net, X, y, weights);
+  Array<T> costates({net.layers + 1, data.samples, net.dim});
+  const Derivatives<T> out{nullptr, nullptr, costates.mutable_data()};
+  {
+    const py::gil_scoped_release release;
+    value_and_derivatives<T>(net, controls, data, objective, out, workspace<T>());
+    workspace<T>().trim();
+  }
+  return costates;
+}
+
+template <class T>
+Index bound_first_non_finite(const Array<T>& values) {
+  return first_non_finite(values.data(), values.size());
+}
+
+template <class Enum, std::size_t Size>
+Enum enum_from(const std::array<std::string_view, Size>& names, std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw std::invalid_argument("unknown name: " + std::string(name));
+  return static_cast<Enum>(found - names.begin());
+}
+
+template <std::size_t Size>
+std::vector<std::string> listed(const std::array<std::string_view, Size>& names) {
+  return {names.begin(), names.end()};
+}
+
+template <class T>
+void bind_evaluations(py::class_<Network>& cls) {
+  const auto u = py::arg("u").noconvert(), X = py::arg("X").noconvert(), y = py::arg("y").noconvert();
+  const auto weights = py::arg("sample_weight").noconvert();
+  cls.def("forward", &bound_forward<T>, u, X, py::arg("with_states"));
+  cls.def("tangent", &bound_tangent<T>, u, X, py::arg("du").noconvert(), py::arg("dX").noconvert());
+  cls.def("value", &bound_value<T>, u, X, y, weights, py::arg("objective"));
+  cls.def("value_and_grad", &bound_value_and_grad<T>, u, X, y, weights, py::arg("objective"), py::arg("with_inputs"));
+  cls.def("adjoint", &bound_adjoint<T>, u, X, y, weights, py::arg("objective"));
+}
+
+}  // namespace
+
+void bind_network(py::module_& m) {
+  py::class_<Objective>(m, "Objective")
+      .def(py::init([](std::string_view loss, bool mean, double tikhonov, double l1, double time_smoothness) {
+             return Objective{enum_from<Loss>(loss_names, loss), mean, {tikhonov, l1, time_smoothness}};
+           }),
+           py::arg("loss"), py::arg("mean"), py::arg("tikhonov"), py::arg("l1"), py::arg("time_smoothness"));
+
+  py::class_<Network> network(m, "Network");
+  network.def(
+      py::init([](Index features, Index dim, Index layers, Index outputs, const Tableau& tableau,
+                  std::string_view activation, bool residual, bool stage_controls, bool learns_steps, double horizon) {
+        return Network(features, dim, layers, outputs, tableau, enum_from<Activation>(activation_names, activation),
+                       residual, stage_controls, learns_steps, horizon);
+      }),
+      py::arg("features"), py::arg("dim"), py::arg("layers"), py::arg("outputs"), py::arg("tableau"),
+      py::arg("activation"), py::arg("residual"), py::arg("stage_controls"), py::arg("learns_steps"),
+      py::arg("horizon"));
+  network.def_property_readonly("control_size", &Network::control_size);
+  bind_evaluations<double>(network);
+  bind_evaluations<float>(network);
+
+  m.def("activation_names", [] { return listed(activation_names); });
+  m.def("loss_names", [] { return listed(loss_names); });
+  m.def("first_non_finite", &bound_first_non_finite<double>, py::arg("values").noconvert());
+  m.def("first_non_finite", &bound_first_non_finite<float>, py::arg("values").noconvert());
+  m.def(
+      "first_outside",
+      [](const Array<std::int64_t>& labels, std::int64_t lowest, std::int64_t highest) -> Index {
+        const auto outside = [&](std::int64_t label) { return label < lowest || label > highest; };
+        const auto *begin = labels.data(), *end = begin + labels.size(), *found = std::find_if(begin, end, outside);
+        return found == end ? -1 : found - begin;
+      },
+      py::arg("labels").noconvert(), py::arg("lowest"), py::arg("highest"));
+}
+
+}  // namespace ocdl

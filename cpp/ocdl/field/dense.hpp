@@ -1,0 +1,51 @@
+#pragma once
+
+#include "ocdl/field/activation.hpp"
+#include "ocdl/kernel/product.hpp"
+
+namespace ocdl {
+
+/// The vector field f(y, u) = sigma(K y + b) on planes of samples, with u = (K, b).
+///
+/// A field gives its value, its push-forward (the tangent sweep), its pull-back and its control gradient (the
+/// adjoint sweep). What the last two need of the first is the value k and, for some activations, the slope.
+template <class T>
+struct Dense {
+  Index dim;
+  Activation activation;
+
+  bool stores_slope() const { return slope_needs_storage(activation); }
+  Index run(Index tiles) const { return dim * tiles * tile_width<T>; }
+
+  /// k = sigma(K y + b).
+  void evaluate(const T* K, const T* b, const T* y, T* k, T* slope, Index tiles) const {
+    affine(dim, dim, K, b, y, k, tiles);
+    activate(activation, k, slope, run(tiles));
+  }
+
+  /// k' = sigma' (K v + dK y + db); without dK and db: sigma' K v. `scratch` is a plane.
+  void push_forward(const T* K, const T* dK, const T* db, const T* y, const T* k, const T* slope, const T* v,
+                    T* k_tangent, T* scratch, Index tiles) const {
+    affine<T>(dim, dim, K, nullptr, v, k_tangent, tiles);
+    if (dK) {
+      affine(dim, dim, dK, db, y, scratch, tiles);
+      for (Index n = 0; n < run(tiles); ++n) k_tangent[n] += scratch[n];
+    }
+    multiply_by_slope(activation, k, slope, T(1), k_tangent, k_tangent, run(tiles));
+  }
+
+  /// delta = h sigma' g and eta = K^T delta: h times the transpose of d_y f, applied to g.
+  void pull_back(const T* K, const T* k, const T* slope, T h, const T* g, T* delta, T* eta, Index tiles,
+                 T* product_scratch) const {
+    multiply_by_slope(activation, k, slope, h, g, delta, run(tiles));
+    transposed_product(dim, dim, K, delta, eta, tiles, product_scratch);
+  }
+
+  /// dK = [dK +] delta y^T and db = [db +] delta 1, by the whole team: h times the transpose of d_u f.
+  void control_gradient(const T* delta, const T* y, Index tiles, bool accumulate, T* dK, T* db, T* panels,
+                        const Team& team) const {
+    outer_product(dim, dim, delta, y, tiles, accumulate, dK, db, panels, team);
+  }
+};
+
+}  // namespace ocdl

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "ocdl/types.hpp"
+
+/// A pack is one vector register: `lanes<T>` numbers that every operation treats alike.
+///
+/// Packs of float and double are the compiler's own vector types (GCC and Clang, every architecture), so
+/// `+ - * /`, comparisons and `mask ? a : b` work lane by lane and compile to single instructions. Every
+/// other scalar, std::complex above all, is a pack of one lane: the same kernel source then runs on it.
+namespace ocdl {
+
+#if defined(__AVX512F__)
+inline constexpr int vector_bytes = 64;
+#elif defined(__AVX__)
+inline constexpr int vector_bytes = 32;
+#else
+inline constexpr int vector_bytes = 16;
+#endif
+
+namespace detail {
+template <class T>
+struct PackOf {
+  using type = T;
+};
+template <std::floating_point T>
+struct PackOf<T> {
+  typedef T type __attribute__((vector_size(vector_bytes)));
+};
+template <class T>
+struct BitsOf;
+template <>
+struct BitsOf<float> {
+  using type = std::int32_t;
+};
+template <>
+struct BitsOf<double> {
+  using type = std::int64_t;
+};
+}  // namespace detail
+
+template <class T>
+using Pack = typename detail::PackOf<T>::type;
+
+template <class T>
+inline constexpr int lanes = sizeof(Pack<T>) / sizeof(T);
+
+/// Integers as wide as T, lane by lane: what a comparison of packs yields and what holds their bits.
+template <std::floating_point T>
+using Bits = typename detail::BitsOf<T>::type;
+template <std::floating_point T>
+struct BitPackOf {
+  typedef Bits<T> type __attribute__((vector_size(vector_bytes)));
+};
+template <std::floating_point T>
+using BitPack = typename BitPackOf<T>::type;
+
+template <class T>
+inline Pack<T> load(const T* from) {
+  Pack<T> pack;
+  std::memcpy(&pack, from, sizeof pack);
+  return pack;
+}
+
+template <class T>
+inline void store(T* to, Pack<T> pack) {
+  std::memcpy(to, &pack, sizeof pack);
+}
+
+template <class T>
+inline Pack<T> broadcast(std::type_identity_t<T> value) {
+  if constexpr (lanes<T> == 1) {
+    return value;
+  } else {
+    return value - Pack<T>{};  // x - 0 keeps the sign of zero, which 0 + x would not
+  }
+}
+
+/// The same bits, read as integers or as numbers.
+template <std::floating_point T>
+inline BitPack<T> to_bits(Pack<T> pack) {
+  return std::bit_cast<BitPack<T>>(pack);
+}
+template <std::floating_point T>
+inline Pack<T> from_bits(BitPack<T> bits) {
+  return std::bit_cast<Pack<T>>(bits);
+}
+
+/// Sum of the lanes, always in the same order.
+template <class T>
+inline T sum_lanes(Pack<T> pack) {
+  T lane[lanes<T>];
+  std::memcpy(lane, &pack, sizeof pack);
+  for (int width = lanes<T> / 2; width > 0; width /= 2)
+    for (int i = 0; i < width; ++i) lane[i] += lane[i + width];
+  return lane[0];
+}
+
+}  // namespace ocdl

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <algorithm>
+
+#include "ocdl/kernel/pack.hpp"
+
+/// The layout of every state inside the core.
+///
+/// A tile holds `tile_width<T>` samples feature by feature: feature i of sample s stands at i*tile_width + s, so
+/// that each operation runs over packs of samples. A plane is a row of tiles, the state of a block of samples.
+/// Lanes never mix, so a sample's bits do not depend on its neighbours nor on its place.
+namespace ocdl {
+
+/// Two packs: the width of the register tile of `panel_product.hpp`.
+template <class T>
+inline constexpr Index tile_width = 2 * lanes<T>;
+
+template <class T>
+constexpr Index tiles_for(Index samples) {
+  return (samples + tile_width<T> - 1) / tile_width<T>;
+}
+
+/// Rows of `features` numbers become the first features of a plane of dimension `dim`; the others start at 0.
+/// The last row fills the padding: a padded lane stays finite wherever the samples do.
+template <class T>
+void rows_to_plane(const T* rows, Index samples, Index features, Index dim, T* plane) {
+  constexpr Index width = tile_width<T>;
+  for (Index first = 0; first < samples; first += width, plane += dim * width) {
+    const Index last = samples - 1;
+    for (Index s = 0; s < width; ++s) {
+      const T* row = rows + std::min(first + s, last) * features;
+      for (Index i = 0; i < features; ++i) plane[i * width + s] = row[i];
+    }
+    std::fill(plane + features * width, plane + dim * width, T(0));
+  }
+}
+
+/// The first `features` of each sample of a plane, as rows.
+template <class T>
+void plane_to_rows(const T* plane, Index samples, Index features, Index dim, T* rows) {
+  constexpr Index width = tile_width<T>;
+  for (Index first = 0; first < samples; first += width, plane += dim * width) {
+    const Index count = std::min(width, samples - first);
+    for (Index s = 0; s < count; ++s, rows += features)
+      for (Index i = 0; i < features; ++i) rows[i] = plane[i * width + s];
+  }
+}
+
+}  // namespace ocdl

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "ocdl/kernel/complex_functions.hpp"
+#include "ocdl/kernel/elementary.hpp"
+#include "ocdl/kernel/tile.hpp"
+
+/// Losses of outputs z against labels, on tiles of samples. Each writes the weighted loss of every sample and, where
+/// asked, its derivative with respect to z. All are computed from z: no logarithm of a rounded probability.
+namespace ocdl {
+
+enum class Loss { squared, cross_entropy };
+
+inline constexpr std::array<std::string_view, 2> loss_names = {"squared", "cross_entropy"};
+
+/// One tile of outputs (q x width), one-hot targets (q x width; q = 1: the label itself) and weights (width).
+template <class T>
+struct OutputTile {
+  Index outputs;
+  const T* z;
+  const T* targets;
+  const T* weights;
+};
+
+namespace detail {
+
+template <class T>
+Pack<T> maximum(Pack<T> a, Pack<T> b) {
+  if constexpr (lanes<T> == 1) return std::real(a) > std::real(b) ? a : b;
+  else return a > b ? a : b;
+}
+
+/// 1/2 |C(z) - c|^2 with C(z) = 1/(1 + exp(-z)) on each output.
+template <class T>
+Pack<T> squared_loss(const OutputTile<T>& tile, Index lane, T* dz) {
+  const Pack<T> one = broadcast<T>(T(1)), half = broadcast<T>(T(0.5)), weight = load(tile.weights + lane);
+  Pack<T> loss{};
+  for (Index o = 0; o < tile.outputs; ++o) {
+    const Index at = o * tile_width<T> + lane;
+    const Pack<T> probability = sigmoid<T>(load(tile.z + at)), residual = probability - load(tile.targets + at);
+    loss += half * residual * residual;
+    if (dz) store<T>(dz + at, weight * residual * (probability * (one - probability)));
+  }
+  return weight * loss;
+}
+
+/// log(1 + exp(z)) - c z for c in {0, 1}: softplus of z or of -z.
+template <class T>
+Pack<T> logistic_loss(const OutputTile<T>& tile, Index lane, T* dz) {
+  const Pack<T> one = broadcast<T>(T(1)), two = broadcast<T>(T(2)), weight = load(tile.weights + lane);
+  const Pack<T> sign = one - two * load(tile.targets + lane), z = sign * load(tile.z + lane);
+  if (dz) store<T>(dz + lane, weight * sign * sigmoid<T>(z));
+  return weight * softplus<T>(z);
+}
+
+/// log sum_o exp(z_o) - z_c. The largest output is taken out of the sum, so that a small loss keeps its digits.
+template <class T>
+Pack<T> softmax_loss(const OutputTile<T>& tile, Index lane, T* dz) {
+  const Pack<T> one = broadcast<T>(T(1)), zero{}, weight = load(tile.weights + lane);
+  const auto z = [&](Index o) { return load(tile.z + o * tile_width<T> + lane); };
+  const auto target = [&](Index o) { return load(tile.targets + o * tile_width<T> + lane); };
+
+  Pack<T> largest = z(0);
+  for (Index o = 1; o < tile.outputs; ++o) largest = maximum<T>(largest, z(o));
+  Pack<T> others{}, labelled{}, unseen = one;  // unseen: 1 until the largest output has been met
+  for (Index o = 0; o < tile.outputs; ++o) {
+    const Pack<T> is_largest = z(o) == largest ? unseen : zero;
+    unseen -= is_largest;
+    others += (one - is_largest) * exp<T>(z(o) - largest);
+    labelled += target(o) * (largest - z(o));
+  }
+  if (dz) {
+    const Pack<T> total = one + others;
+    unseen = one;
+    for (Index o = 0; o < tile.outputs; ++o) {
+      const Pack<T> is_largest = z(o) == largest ? unseen : zero;
+      unseen -= is_largest;
+      const Pack<T> share = exp<T>(z(o) - largest);
+      // Probability minus target; at a target, minus the probability of all the others.
+      const Pack<T> rest = is_largest * others + (one - is_largest) * (total - share);
+      const Pack<T> slope = (one - target(o)) * share - target(o) * rest;
+      store<T>(dz + o * tile_width<T> + lane, weight * slope / total);
+    }
+  }
+  return weight * (labelled + log1p<T>(others));
+}
+
+}  // namespace detail
+
+/// The weighted loss of the tile's samples, and dz = d loss / dz unless dz is null.
+template <class T>
+Wide<T> tile_loss(Loss loss, const OutputTile<T>& tile, T* dz) {
+  Wide<T> sum{};
+  for (Index lane = 0; lane < tile_width<T>; lane += lanes<T>) {
+    const Pack<T> value = loss == Loss::squared  ? detail::squared_loss(tile, lane, dz)
+                          : tile.outputs == 1    ? detail::logistic_loss(tile, lane, dz)
+                                                 : detail::softmax_loss(tile, lane, dz);
+    sum += Wide<T>(sum_lanes<T>(value));
+  }
+  return sum;
+}
+
+}  // namespace ocdl

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "ocdl/types.hpp"
+
+namespace ocdl {
+
+/// Euclidean projection of v onto the simplex {x >= 0, sum x = total}, by sorting and thresholding (Duchi et al. 2008):
+/// x_i = max(v_i - theta, 0). A point that is on the simplex up to roundoff stays as it is, so projecting twice
+/// changes nothing. `sorted` is scratch of the same size.
+template <class T>
+void project_simplex(const T* v, Index size, double total, T* x, std::vector<double>& sorted) {
+  const double roundoff = static_cast<double>(size) * static_cast<double>(std::numeric_limits<T>::epsilon());
+  double sum = 0;
+  for (Index i = 0; i < size; ++i) sum += static_cast<double>(v[i]);
+  if (*std::min_element(v, v + size) >= 0 && std::abs(sum - total) <= roundoff * total) {
+    std::copy_n(v, size, x);
+    return;
+  }
+  // Differences to the largest entry: what matters lies within `total` of it, whatever the size of the entries.
+  const double largest = static_cast<double>(*std::max_element(v, v + size));
+  sorted.resize(static_cast<std::size_t>(size));
+  std::transform(v, v + size, sorted.begin(), [&](T entry) { return static_cast<double>(entry) - largest; });
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  double threshold = 0, running = 0;
+  for (Index k = 0; k < size; ++k) {
+    running += sorted[static_cast<std::size_t>(k)];
+    const double candidate = (running - total) / static_cast<double>(k + 1);
+    if (sorted[static_cast<std::size_t>(k)] <= candidate) break;
+    threshold = candidate;
+  }
+  for (Index i = 0; i < size; ++i) x[i] = T(std::max(static_cast<double>(v[i]) - largest - threshold, 0.0));
+}
+
+}  // namespace ocdl

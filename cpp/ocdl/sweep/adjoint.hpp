@@ -1,0 +1,122 @@
+#pragma once
+
+#include "ocdl/sweep/blocks.hpp"
+
+namespace ocdl {
+
+/// The planes that a backward step works in, and what a team shares for the gradient. Memory is somebody else's.
+template <class T>
+struct AdjointScratch {
+  T* cotangent;        ///< g_i, a plane
+  T* delta;            ///< h sigma' g_i, a plane
+  T* stage;            ///< y_i where it has to be rebuilt, a plane
+  T* eta;              ///< eta_i, a plane each
+  T* panels;           ///< transposed states, see panel::transposed_size
+  T* tile_dots;  ///< <g, k> per tile, a pack each
+  T* product;          ///< this thread's own, see panel::scratch_size
+};
+
+/// The backward sweep. With lam = p[j+1], for i = s, ..., 1:
+///     g_i = b_i lam + sum_l a_li eta_l,   eta_i = h_j (d_y f(y_i, u))^T g_i,   p[j] = lam + sum_i eta_i,
+///     dJ/du[j] = h_j sum_i (d_u f(y_i, u))^T g_i,   dJ/dh_j = sum_i <g_i, k_i>.
+template <class T>
+class Adjoint {
+ public:
+  /// `gradient`: vector of controls or nullptr; `accumulate`: add to it, or overwrite it.
+  Adjoint(const Network& network, const T* controls, T* gradient, bool accumulate)
+      : net_(network), u_(network.split(controls)), gradient_(gradient), accumulate_(accumulate) {
+    if (gradient) du_ = network.split(gradient);
+  }
+
+  /// p[j+1] -> p[j] in place, by the whole team. `y`, `p` and the stages belong to the block; each thread steps its share.
+  void step(Index j, const T* y, const Trajectory<T>& trajectory, T* p, const AdjointScratch<T>& scratch,
+            const Share<T>& share, const Team& team) const {
+    const Dense<T> field = net_.field<T>();
+    const Index offset = share.offset(net_.dim), size = field.run(share.tiles), plane = field.run(share.block_tiles);
+    const Stages<T> stages = trajectory.stages(j, offset);
+    const T h = net_.residual ? u_.h[j] : T(1);
+    const bool want_h = gradient_ && net_.residual && net_.learns_steps;
+    if (want_h) std::fill_n(scratch.tile_dots + share.first * lanes<T>, share.tiles * lanes<T>, T(0));
+
+    Combination<T> costate;
+    bool accumulate = accumulate_;
+    for (Index i = net_.stages - 1; i >= 0; --i) {
+      if (!net_.is_live(i)) {
+        if (gradient_ && net_.stage_controls && team.rank() == 0 && !accumulate_) clear_stage(j, i);
+        continue;
+      }
+      T* g = scratch.cotangent + offset;
+      stage_cotangent(i, p + offset, scratch, plane, offset).write(nullptr, g, size);
+      T* eta = scratch.eta + i * plane + offset;
+      field.pull_back(net_.K_of(u_, j, i), stages.value(i), stages.slope(i), h, g, scratch.delta + offset, eta,
+                      share.tiles, scratch.product);
+      costate.add(T(1), eta);
+      if (want_h) add_tile_dots(g, stages.value(i), share, scratch.tile_dots);
+      if (gradient_) {
+        const T* state = rebuild_state(i, h, y, stages, scratch, offset, size);
+        field.control_gradient(scratch.delta, state, share.block_tiles, accumulate, net_.K_of(du_, j, i),
+                               net_.b_of(du_, j, i), scratch.panels, team);
+        accumulate = accumulate_ || !net_.stage_controls;
+      }
+    }
+    costate.write(net_.residual ? p + offset : nullptr, p + offset, size);
+    if (gradient_ && net_.residual) write_step_gradient(j, want_h, scratch, share, team);
+  }
+
+ private:
+  const Network& net_;
+  Controls<const T> u_;
+  T* gradient_;
+  bool accumulate_;
+  Controls<T> du_{};
+
+  /// g_i as a combination of lam and the eta_l of later stages. A feed-forward layer passes lam on.
+  Combination<T> stage_cotangent(Index i, const T* lam, const AdjointScratch<T>& scratch, Index plane,
+                                 Index offset) const {
+    Combination<T> g;
+    if (!net_.residual) {
+      g.add(T(1), lam);
+      return g;
+    }
+    g.add(T(net_.tableau.b()(i)), lam);
+    for (Index l = i + 1; l < net_.stages; ++l)
+      if (net_.is_live(l)) g.add(T(net_.tableau.A()(l, i)), scratch.eta + l * plane + offset);
+    return g;
+  }
+
+  /// The block's plane of y_i, of which this thread has rebuilt its share.
+  const T* rebuild_state(Index i, T h, const T* y, const Stages<T>& stages, const AdjointScratch<T>& scratch,
+                         Index offset, Index size) const {
+    if (!net_.residual) return y;
+    const T* mine = stage_state(net_.tableau, i, h, y + offset, stages, scratch.stage + offset, size);
+    return mine - offset;
+  }
+
+  /// <g, k> tile by tile, so that the sum over a block does not depend on how its tiles are shared.
+  void add_tile_dots(const T* g, const T* k, const Share<T>& share, T* tile_dots) const {
+    const Index tile = net_.dim * tile_width<T>;
+    for (Index t = 0; t < share.tiles; ++t) {
+      T* dots = tile_dots + (share.first + t) * lanes<T>;
+      store<T>(dots, load(dots) + dot_lanes(g + t * tile, k + t * tile, tile));
+    }
+  }
+
+  void write_step_gradient(Index j, bool want_h, const AdjointScratch<T>& scratch, const Share<T>& share,
+                           const Team& team) const {
+    if (want_h) team.barrier();
+    if (team.rank() == 0) {
+      Pack<T> sum{};
+      if (want_h)
+        for (Index t = 0; t < share.block_tiles; ++t) sum += load(scratch.tile_dots + t * lanes<T>);
+      du_.h[j] = (accumulate_ ? du_.h[j] : T(0)) + sum_lanes<T>(sum);
+    }
+    if (want_h) team.barrier();
+  }
+
+  void clear_stage(Index j, Index i) const {
+    std::fill_n(net_.K_of(du_, j, i), net_.dim * net_.dim, T(0));
+    std::fill_n(net_.b_of(du_, j, i), net_.dim, T(0));
+  }
+};
+
+}  // namespace ocdl

@@ -1,0 +1,100 @@
+#pragma once
+
+#include "ocdl/parallel.hpp"
+#include "ocdl/sweep/network.hpp"
+#include "ocdl/trajectory/trajectory.hpp"
+
+namespace ocdl {
+
+/// How the samples are cut into blocks. A function of the problem alone, never of the number of threads.
+struct BlockPlan {
+  Index samples;   ///< per block, whole tiles
+  bool by_team;    ///< all threads on one block after the other (wide states), or a block per thread (narrow ones)
+  Storage storage; ///< of a block's trajectory
+};
+
+struct Block {
+  Index number, first, samples;
+};
+
+/// The tiles of a block that one thread works on.
+template <class T>
+struct Share {
+  Index first, tiles, block_tiles;
+
+  static Share of(const Team& team, Index block_tiles) {
+    const Range mine = team.share(block_tiles);
+    return {mine.begin, mine.end - mine.begin, block_tiles};
+  }
+  Index offset(Index dim) const { return first * dim * tile_width<T>; }
+};
+
+/// Bytes of one block's trajectory that stay in a core's own cache beside the controls.
+inline constexpr Index cache_budget = 256 * 1024;
+
+/// From this dimension on, a block's work is worth sharing and a gradient per thread would be too large.
+inline constexpr Index team_dim = 96;
+
+template <class T>
+BlockPlan plan_blocks(const Network& net, Index samples) {
+  constexpr Index width = tile_width<T>;
+  const auto whole_tiles = [](Index n) { return std::max<Index>(1, (n + width - 1) / width) * width; };
+  if (net.dim >= team_dim) return {std::min<Index>(whole_tiles(samples), 512), true, Storage::all_stages};
+
+  const bool slopes = slope_needs_storage(net.activation);
+  const auto cached_samples = [&](Storage storage) {
+    const Index planes = Trajectory<T>::planes(net.layers, net.stages, slopes, storage);
+    return cache_budget / (planes * net.dim * Index(sizeof(T)));
+  };
+  const Index least = 4 * width, most = 1024;
+  Storage storage = Storage::all_stages;
+  if (cached_samples(storage) < least && net.stages > 1) storage = Storage::states_only;
+  const Index cached = std::clamp(cached_samples(storage), least, most);
+  // At least eight blocks where that leaves each a decent length, so that threads have something to share.
+  const Index shared = std::max<Index>(64, samples / 8);
+  return {whole_tiles(std::min(cached, shared)), false, storage};
+}
+
+/// Threads that `work` (activations evaluated, about a nanosecond each) can feed.
+inline int threads_for(double work) {
+  constexpr double least_work = 20e3;
+  return work < least_work ? 1 : ThreadLimit::get();
+}
+
+inline double forward_work(const Network& net, Index samples) {
+  const double products = 1.0 + static_cast<double>(net.dim) / 8;
+  return static_cast<double>(samples * net.layers * net.stages * net.dim) * products;
+}
+
+/// process(block, team, worker) for every block, then merge(block, worker) in the order of the blocks, one at a time.
+/// `worker` numbers the scratch memory to use: 0 for a team, else the thread.
+template <class Process, class Merge>
+void for_each_block(Index samples, const BlockPlan& plan, int threads, const Process& process, const Merge& merge) {
+  const Index count = (samples + plan.samples - 1) / plan.samples;
+  const auto block = [&](Index number) {
+    const Index first = number * plan.samples;
+    return Block{number, first, std::min(plan.samples, samples - first)};
+  };
+  if (plan.by_team) {
+    parallel(threads, [&](const Team& team) {
+      for (Index number = 0; number < count; ++number) {
+        process(block(number), team, 0);
+        team.barrier();
+        if (team.rank() == 0) merge(block(number), 0);
+        team.barrier();
+      }
+    });
+    return;
+  }
+  Turnstile turnstile;
+  parallel(static_cast<int>(std::min<Index>(threads, count)), [&](const Team& team) {
+    for (Index number = turnstile.take(); number < count; number = turnstile.take()) {
+      process(block(number), Team::alone(), team.rank());
+      turnstile.wait_for_turn(number);
+      merge(block(number), team.rank());
+      turnstile.pass(number);
+    }
+  });
+}
+
+}  // namespace ocdl

@@ -1,0 +1,101 @@
+#pragma once
+
+#include "ocdl/sweep/blocks.hpp"
+#include "ocdl/sweep/tangent.hpp"
+#include "ocdl/sweep/workspace.hpp"
+
+/// Sweeps of all samples: blocks in, rows out.
+namespace ocdl {
+
+/// Writes the rows of one state of all samples: state j of (N+1, samples, dim) numbers, or nothing.
+template <class T>
+class StateRows {
+ public:
+  StateRows(T* rows, const Network& net, Index samples) : rows_(rows), dim_(net.dim), samples_(samples) {}
+
+  void write(Index j, const T* plane, Index first, Index count) const {
+    if (rows_) plane_to_rows(plane, count, dim_, dim_, rows_ + (j * samples_ + first) * dim_);
+  }
+
+ private:
+  T* rows_;
+  Index dim_, samples_;
+};
+
+/// Outputs W y[N] + mu, (samples, outputs), and where asked the states (N+1, samples, dim). Null pointers are not asked.
+template <class T>
+void forward(const Network& net, const T* controls, const T* X, Index samples, T* states, T* outputs,
+             Workspace<T>& workspace) {
+  const BlockPlan plan = plan_blocks<T>(net, samples);
+  const Index plane = net.dim * plan.samples;
+  const int threads = threads_for(forward_work(net, samples));
+  const Integrator<T> integrator(net, controls);
+  const Controls<const T> u = net.split(controls);
+  const StateRows<T> state_rows(states, net, samples);
+  const Index planes = 2 + net.stages * 2;
+  workspace.reserve(plan.by_team ? 1 : threads, planes * plane + net.outputs * plan.samples);
+
+  const auto process = [&](const Block& block, const Team& team, int worker) {
+    const Share<T> share = Share<T>::of(team, tiles_for<T>(block.samples));
+    const Index first = block.first + share.first * tile_width<T>;
+    const Index count = std::min(share.tiles * tile_width<T>, block.first + block.samples - first);
+    if (count <= 0) return;
+    Carver<T> carve(workspace.memory(worker));
+    T* y = carve.take(plane) + share.offset(net.dim);
+    T* scratch = carve.take(plane) + share.offset(net.dim);
+    T* values = carve.take(net.stages * plane) + share.offset(net.dim);
+    T* slopes = carve.take(net.stages * plane) + share.offset(net.dim);
+    const Stages<T> stages{values, slope_needs_storage(net.activation) ? slopes : nullptr, plane};
+    T* z = carve.take(net.outputs * plan.samples) + share.offset(net.outputs);
+
+    rows_to_plane(X + first * net.features, count, net.features, net.dim, y);
+    state_rows.write(0, y, first, count);
+    for (Index j = 0; j < net.layers; ++j) {
+      integrator.evaluate_stages(j, y, stages, scratch, share.tiles);
+      integrator.advance(j, y, stages, y, share.tiles);
+      state_rows.write(j + 1, y, first, count);
+    }
+    if (!outputs) return;
+    affine(net.outputs, net.dim, u.W, u.mu, y, z, share.tiles);
+    plane_to_rows(z, count, net.outputs, net.outputs, outputs + first * net.outputs);
+  };
+  for_each_block(samples, plan, threads, process, [](const Block&, int) {});
+}
+
+/// The variational trajectory (N+1, samples, dim) along the controls' direction and the inputs' direction dX
+/// (samples, features); null pointers are zero directions.
+template <class T>
+void tangent(const Network& net, const T* controls, const T* X, Index samples, const T* direction, const T* dX,
+             T* tangents, Workspace<T>& workspace) {
+  BlockPlan plan = plan_blocks<T>(net, samples);
+  plan.by_team = false;
+  const Index plane = net.dim * plan.samples;
+  const int threads = threads_for(2 * forward_work(net, samples));
+  const Tangent<T> sweep(net, controls, direction);
+  const StateRows<T> tangent_rows(tangents, net, samples);
+  const Index scratch_planes = Tangent<T>::scratch_planes(net.stages);
+  workspace.reserve(threads, (2 + 2 * net.stages + scratch_planes) * plane);
+
+  const auto process = [&](const Block& block, const Team&, int worker) {
+    const Index tiles = tiles_for<T>(block.samples);
+    Carver<T> carve(workspace.memory(worker));
+    T* y = carve.take(plane);
+    T* v = carve.take(plane);
+    T* values = carve.take(net.stages * plane);
+    T* slopes = carve.take(net.stages * plane);
+    const Stages<T> stages{values, slope_needs_storage(net.activation) ? slopes : nullptr, plane};
+    T* scratch = carve.take(scratch_planes * plane);
+
+    rows_to_plane(X + block.first * net.features, block.samples, net.features, net.dim, y);
+    if (dX) rows_to_plane(dX + block.first * net.features, block.samples, net.features, net.dim, v);
+    else std::fill_n(v, plane, T(0));
+    tangent_rows.write(0, v, block.first, block.samples);
+    for (Index j = 0; j < net.layers; ++j) {
+      sweep.step(j, y, v, stages, scratch, tiles);
+      tangent_rows.write(j + 1, v, block.first, block.samples);
+    }
+  };
+  for_each_block(samples, plan, threads, process, [](const Block&, int) {});
+}
+
+}  // namespace ocdl

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <vector>
+
+#include "ocdl/kernel/pack.hpp"
+
+namespace ocdl {
+
+/// Scratch memory of the workers of one evaluation, kept for the next: a warm evaluation allocates nothing.
+template <class T>
+class Workspace {
+ public:
+  /// Memory for `workers`, `size` numbers each.
+  void reserve(int workers, Index size) {
+    if (static_cast<int>(memory_.size()) < workers) memory_.resize(static_cast<std::size_t>(workers));
+    for (int w = 0; w < workers; ++w)
+      if (auto& own = memory_[static_cast<std::size_t>(w)]; own.size() < size) own.resize(size);
+  }
+  T* memory(int worker) { return memory_[static_cast<std::size_t>(worker)].data(); }
+  /// Gives memory back to the system where it is much: what one large evaluation took does not stay for ever.
+  void trim(Index most_bytes = Index(1) << 27) {
+    Index bytes = 0;
+    for (const auto& own : memory_) bytes += own.size() * Index(sizeof(T));
+    if (bytes > most_bytes) memory_.clear();
+  }
+
+ private:
+  std::vector<Eigen::Array<T, Eigen::Dynamic, 1>> memory_;
+};
+
+/// Cuts pieces from a worker's memory, or only counts them where there is none yet.
+template <class T>
+class Carver {
+ public:
+  explicit Carver(T* memory) : memory_(memory) {}
+  T* take(Index size) {
+    T* piece = memory_ ? memory_ + used_ : nullptr;
+    used_ += size;
+    return piece;
+  }
+  Index used() const { return used_; }
+
+ private:
+  T* memory_;
+  Index used_ = 0;
+};
+
+}  // namespace ocdl

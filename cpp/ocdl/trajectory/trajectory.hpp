@@ -1,0 +1,46 @@
+#pragma once
+
+#include "ocdl/trajectory/stages.hpp"
+
+namespace ocdl {
+
+/// How much of a block's trajectory is kept between the forward and the backward sweep.
+enum class Storage {
+  all_stages,   ///< states and stage values of every layer
+  states_only,  ///< states of every layer; the backward sweep evaluates the stages of a layer again
+};
+
+/// What the forward sweep writes and the backward sweep reads, for one block of samples: y[0..N] and the k_i of each
+/// layer, in memory that somebody else owns.
+template <class T>
+class Trajectory {
+ public:
+  Trajectory(T* memory, Index plane, Index layers, Index stages, bool slopes, Storage storage)
+      : states_(memory), plane_(plane), stages_(stages), slopes_(slopes), storage_(storage) {
+    stage_planes_ = memory + (layers + 1) * plane;
+  }
+
+  /// Planes in all.
+  static Index planes(Index layers, Index stages, bool slopes, Storage storage) {
+    const Index stored_layers = storage == Storage::all_stages ? layers : 1;
+    return layers + 1 + stored_layers * stages * (slopes ? 2 : 1);
+  }
+
+  Storage storage() const { return storage_; }
+  T* state(Index j) const { return states_ + j * plane_; }
+  /// The stages of layer j, of which only the tiles from `offset` on are looked at.
+  Stages<T> stages(Index j, Index offset) const {
+    const Index layer_size = stages_ * plane_ * (slopes_ ? 2 : 1);
+    T* values = stage_planes_ + (storage_ == Storage::all_stages ? j : 0) * layer_size + offset;
+    return {values, slopes_ ? values + stages_ * plane_ : nullptr, plane_};
+  }
+
+ private:
+  T* states_;
+  T* stage_planes_;
+  Index plane_, stages_;
+  bool slopes_;
+  Storage storage_;
+};
+
+}  // namespace ocdl

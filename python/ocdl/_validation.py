@@ -1,0 +1,187 @@
+"""Checks at the border: each names the argument, what came and what is accepted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ocdl import _core
+
+FloatArray = NDArray[Any]  # float32 or float64, whichever the network has
+LabelArray = NDArray[np.int64]
+
+
+def integer(value: object, name: str, *, least: int) -> int:
+    """Return a whole number that is at least `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {_described(value)}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return int(value)
+
+
+def real(value: object, name: str) -> float:
+    """Return a finite real number."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, got {_described(value)}")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {number}")
+    return number
+
+
+def positive(value: object, name: str) -> float:
+    """Return a finite number above 0."""
+    number = real(value, name)
+    if number <= 0:
+        raise ValueError(f"{name} must be positive, got {number}")
+    return number
+
+
+def not_negative(value: object, name: str) -> float:
+    """Return a finite number that is 0 or above."""
+    number = real(value, name)
+    if number < 0:
+        raise ValueError(f"{name} must not be negative, got {number}")
+    return number
+
+
+def boolean(value: object, name: str) -> bool:
+    """Return True or False, and nothing that merely counts as one of them."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {_described(value)}")
+    return bool(value)
+
+
+def choice(value: object, name: str, known: Sequence[str]) -> str:
+    """Return one of the known names."""
+    listed = ", ".join(repr(k) for k in known)
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {listed}, got {_described(value)}")
+    if value not in known:
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+    return value
+
+
+def real_array(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
+    """Return real numbers as an array of `dtype` in C order: the array itself where it is one already."""
+    if type(value) is np.ndarray and value.dtype == dtype and value.flags.c_contiguous:
+        array = value
+    else:
+        array = _converted(value, name, dtype)
+    bad = _core.first_non_finite(array)
+    if bad >= 0:
+        raise ValueError(_not_finite(value, array, bad, name, dtype))
+    return array
+
+
+def _converted(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked values; fill or drop them first")
+    try:
+        raw = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array of real numbers, got a ragged sequence") from error
+    if raw.dtype.kind not in "biufO":
+        raise TypeError(f"{name} must hold real numbers, got dtype {raw.dtype}")
+    try:
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray(raw, dtype=dtype).reshape(raw.shape)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must hold real numbers: {error}") from error
+
+
+def _not_finite(value: ArrayLike, array: FloatArray, bad: int, name: str, dtype: np.dtype[Any]) -> str:
+    place = np.unravel_index(bad, array.shape)
+    original = np.asarray(value)[place]
+    entry = f"{name}[{', '.join(str(int(i)) for i in place)}]"
+    if np.isfinite(original):
+        return f"{entry} = {original} is too large for {dtype}"
+    return f"{entry} is {original}; all of {name} must be finite"
+
+
+def samples(X: ArrayLike, features: int, dtype: np.dtype[Any], name: str = "X") -> FloatArray:
+    """Return data as rows of `features` numbers."""
+    array = real_array(X, name, dtype)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must have two dimensions, (samples, features), got shape {array.shape}; "
+            "a single sample is X.reshape(1, -1), a single feature X.reshape(-1, 1)"
+        )
+    if array.shape[1] != features:
+        raise ValueError(f"{name} has {array.shape[1]} features but the network takes {features}")
+    if array.shape[0] == 0:
+        raise ValueError(f"{name} is empty: at least one sample is needed")
+    return array
+
+
+def labels(y: ArrayLike, n_samples: int, n_outputs: int) -> LabelArray:
+    """Return labels 0, 1, ... as whole numbers, one per sample."""
+    highest = max(n_outputs - 1, 1)
+    if type(y) is np.ndarray and y.dtype == np.int64 and y.flags.c_contiguous:
+        array = y
+    else:
+        array = _whole_numbers(y)
+    if array.ndim != 1:
+        raise ValueError(f"y must have one dimension, (samples,), got shape {array.shape}")
+    if array.shape[0] != n_samples:
+        raise ValueError(f"y has {array.shape[0]} labels but X has {n_samples} samples")
+    bad = _core.first_outside(array, 0, highest)
+    if bad >= 0:
+        raise ValueError(f"y[{bad}] is {array[bad]}; a network with {n_outputs} outputs takes labels 0 to {highest}")
+    return array
+
+
+def _whole_numbers(y: ArrayLike) -> LabelArray:
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
+        raise ValueError("y has masked values; fill or drop them first")
+    try:
+        raw = np.asarray(y)
+    except ValueError as error:
+        raise ValueError("y must be an array of labels, got a ragged sequence") from error
+    if raw.dtype.kind == "O":
+        try:
+            raw = raw.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"y must hold the labels 0, 1, ... as whole numbers: {error}") from error
+    if raw.dtype.kind not in "biuf":
+        raise TypeError(f"y must hold the labels 0, 1, ... as whole numbers, got dtype {raw.dtype}")
+    if raw.dtype.kind == "f":
+        wrong = ~np.isfinite(raw) | (raw != np.round(raw)) | (np.abs(raw) > 2**53)
+        if wrong.any():
+            place = np.unravel_index(int(np.argmax(wrong)), raw.shape)
+            entry = f"y[{', '.join(str(int(i)) for i in place)}]"
+            raise ValueError(f"{entry} is {raw[place]}; labels are the whole numbers 0, 1, ...")
+    return np.ascontiguousarray(raw, dtype=np.int64)
+
+
+def weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any]) -> FloatArray | None:
+    """Return the samples' weights, none of them negative and not all of them 0."""
+    if sample_weight is None:
+        return None
+    array = real_array(sample_weight, "sample_weight", dtype)
+    if array.shape != (n_samples,):
+        raise ValueError(f"sample_weight must have shape ({n_samples},), one per sample, got {array.shape}")
+    lowest = int(np.argmin(array))
+    if array[lowest] < 0:
+        raise ValueError(f"sample_weight[{lowest}] is {array[lowest]}; weights must not be negative")
+    if not array.any():
+        raise ValueError("sample_weight is 0 for every sample; at least one must be positive")
+    return array
+
+
+def shaped(value: ArrayLike, name: str, shape: tuple[int, ...], meaning: str, dtype: np.dtype[Any]) -> FloatArray:
+    """Return an array of exactly this shape."""
+    array = real_array(value, name, dtype)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, {meaning}, got {array.shape}")
+    return array
+
+
+def _described(value: object) -> str:
+    return f"{value!r} ({type(value).__name__})"
