@@ -1,7 +1,10 @@
-from typing import TypedDict, type_check_only
+from typing import Any, TypedDict, overload, type_check_only
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+# Numbers are float64 or float32, in all arrays of a call alike: an overload each. Results have the type of the arguments;
+# the stub says Any, because the network's dtype is known at run time only.
 
 @type_check_only
 class BuildInfo(TypedDict):
@@ -12,6 +15,8 @@ class BuildInfo(TypedDict):
     openmp: str | None
 
 def build_info() -> BuildInfo: ...
+def set_num_threads(threads: int) -> None: ...
+def get_num_threads() -> int: ...
 
 class Tableau:
     def __init__(self, A: ArrayLike, b: ArrayLike, c: ArrayLike | None = None, name: str = "") -> None: ...
@@ -34,3 +39,121 @@ class Tableau:
     def named(name: str) -> Tableau: ...
 
 def tableau_names() -> list[str]: ...
+
+class Objective:
+    def __init__(self, loss: str, mean: bool, tikhonov: float, l1: float, time_smoothness: float) -> None: ...
+
+class Network:
+    def __init__(
+        self,
+        features: int,
+        dim: int,
+        layers: int,
+        outputs: int,
+        tableau: Tableau,
+        activation: str,
+        residual: bool,
+        stage_controls: bool,
+        learns_steps: bool,
+        horizon: float,
+    ) -> None: ...
+    @property
+    def control_size(self) -> int: ...
+
+    # (states or None, outputs)
+    @overload
+    def forward(
+        self, u: NDArray[np.float64], X: NDArray[np.float64], with_states: bool
+    ) -> tuple[Any, NDArray[Any]]: ...
+    @overload
+    def forward(
+        self, u: NDArray[np.float32], X: NDArray[np.float32], with_states: bool
+    ) -> tuple[Any, NDArray[Any]]: ...
+    @overload
+    def tangent(
+        self,
+        u: NDArray[np.float64],
+        X: NDArray[np.float64],
+        du: NDArray[np.float64] | None,
+        dX: NDArray[np.float64] | None,
+    ) -> NDArray[Any]: ...
+    @overload
+    def tangent(
+        self,
+        u: NDArray[np.float32],
+        X: NDArray[np.float32],
+        du: NDArray[np.float32] | None,
+        dX: NDArray[np.float32] | None,
+    ) -> NDArray[Any]: ...
+    @overload
+    def value(
+        self,
+        u: NDArray[np.float64],
+        X: NDArray[np.float64],
+        y: NDArray[np.int64],
+        sample_weight: NDArray[np.float64] | None,
+        objective: Objective,
+    ) -> float: ...
+    @overload
+    def value(
+        self,
+        u: NDArray[np.float32],
+        X: NDArray[np.float32],
+        y: NDArray[np.int64],
+        sample_weight: NDArray[np.float32] | None,
+        objective: Objective,
+    ) -> float: ...
+
+    # (value, gradient, input gradient or None)
+    @overload
+    def value_and_grad(
+        self,
+        u: NDArray[np.float64],
+        X: NDArray[np.float64],
+        y: NDArray[np.int64],
+        sample_weight: NDArray[np.float64] | None,
+        objective: Objective,
+        with_inputs: bool,
+    ) -> tuple[float, NDArray[Any], NDArray[Any] | None]: ...
+    @overload
+    def value_and_grad(
+        self,
+        u: NDArray[np.float32],
+        X: NDArray[np.float32],
+        y: NDArray[np.int64],
+        sample_weight: NDArray[np.float32] | None,
+        objective: Objective,
+        with_inputs: bool,
+    ) -> tuple[float, NDArray[Any], NDArray[Any] | None]: ...
+    @overload
+    def adjoint(
+        self,
+        u: NDArray[np.float64],
+        X: NDArray[np.float64],
+        y: NDArray[np.int64],
+        sample_weight: NDArray[np.float64] | None,
+        objective: Objective,
+    ) -> NDArray[Any]: ...
+    @overload
+    def adjoint(
+        self,
+        u: NDArray[np.float32],
+        X: NDArray[np.float32],
+        y: NDArray[np.int64],
+        sample_weight: NDArray[np.float32] | None,
+        objective: Objective,
+    ) -> NDArray[Any]: ...
+
+def activation_names() -> list[str]: ...
+def loss_names() -> list[str]: ...
+
+# Index of the first such entry of the flat array, or -1.
+@overload
+def first_non_finite(values: NDArray[np.float64]) -> int: ...
+@overload
+def first_non_finite(values: NDArray[np.float32]) -> int: ...
+def first_outside(labels: NDArray[np.int64], lowest: int, highest: int) -> int: ...
+@overload
+def project_simplex(v: NDArray[np.float64], total: float) -> NDArray[Any]: ...
+@overload
+def project_simplex(v: NDArray[np.float32], total: float) -> NDArray[Any]: ...

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <concepts>
+#include <numbers>
+
 #include "ocdl/kernel/exponential.hpp"
 #include "ocdl/kernel/trigonometric.hpp"
 
-/// The activations' functions of packs: branch-free, at most 4.5 ulp off in float and in double for every argument.
+/// What activations are made of: branch-free functions of packs, at most 4.5 ulp off in float and in double for
+/// every argument. NaN gives NaN, infinities give the limits. Notation and polynomials are exponential.hpp's.
 namespace ocdl {
 
 /// tanh, the function that training spends its time in; odd to the bit, exact at zeros and subnormals.
@@ -12,43 +16,55 @@ namespace ocdl {
 ///
 ///     tanh x = (s (b + y) - (b - y)) / (s (b + y) + (b - y)),     b = 1 + y^2 q(y^2).
 ///
-/// Sorted by powers of y both parts are sums that cancel nowhere; s = 1 leaves 2 y / 2 b. ln 2 / 2 needs no low
-/// part: the slope of tanh falls faster than the error of n ln 2 / 2 grows.
+/// Sorted by powers of y neither part cancels; s = 1 leaves 2 y / 2 b. ln 2 / 2 needs no low part: the slope of
+/// tanh falls faster than the error of n ln 2 / 2 grows.
 template <std::floating_point T>
-inline Pack<T> tanh(Pack<T> x) {
+[[gnu::always_inline]] inline Pack<T> tanh(Pack<T> x) {
   using namespace detail;
   constexpr T half_ln2 = std::numbers::ln2_v<T> / 2;
   x = clamp_exponential<T, negligible<T>, -negligible<T>>(x);
   Pack<T> rounded = x * (1 / half_ln2) + rounder<T>;
-  Pack<T> y = x - (rounded - rounder<T>)*half_ln2;
+  Pack<T> y = x - (rounded - rounder<T>) * half_ln2;
   Pack<T> s = power_of_rounded<T>(rounded);
   Pack<T> yq = y * polynomial(coth_coefficients<T>, y * y);
-  Pack<T> difference = T(1) - s;  // in this order +0 for s = 1, so that the sign of y = -0 survives
+  Pack<T> difference = T(1) - s;  // in this order +0 for s = 1: subtracting it keeps the sign of y = -0
   Pack<T> sum = T(1) + s;
   Pack<T> numerator = y * (sum - difference * yq) - difference;
   Pack<T> denominator = y * (sum * yq - difference) + sum;
   return numerator / denominator;
 }
 
-/// 1 / (1 + e^-x) = e^x / (1 + e^x), underflowing gradually for x below.
+/// 1 / (1 + e^-x) = e^x / (1 + e^x), underflowing gradually to zero.
 template <std::floating_point T>
-inline Pack<T> sigmoid(Pack<T> x) {
+[[gnu::always_inline]] inline Pack<T> sigmoid(Pack<T> x) {
   using namespace detail;
   auto [power, tail, v, above, below] = reduce_exponential<T>(clamp_exponential<T, underflow<T>, -negligible<T>>(x));
-  Pack<T> scaled = above * power;
+  Pack<T> scaled = power * above;
   return scaled / (scaled + below) * tail;
 }
 
-/// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|).
+/// log(1 + e^x) = max(x, 0) + log(1 + E),  E = e^-|x| = power * above / below.
+///
+/// log(1 + E) = j ln 2 + 2 s + s^3 R(s^2) with s = (1 + E - 2^j) / (1 + E + 2^j), where j = 1 for E > sqrt 2 - 1,
+/// else 0; written with above and below, s is the only division.
 template <std::floating_point T>
-inline Pack<T> softplus(Pack<T> x) {
+[[gnu::always_inline]] inline Pack<T> softplus(Pack<T> x) {
+  using namespace detail;
+  constexpr T ln2 = std::numbers::ln2_v<T>;
+  auto [power, tail, v, above, below] = reduce_exponential<T>(clamp_exponential<T, underflow<T>, 0>(-magnitude<T>(x)));
+  Pack<T> scaled = power * above;
+  BitPack<T> near_one = scaled > below * (std::numbers::sqrt2_v<T> - 1);
+  Pack<T> excess = near_one ? below : Pack<T>{};
+  Pack<T> s = (scaled - excess) / ((scaled + (below + below)) + excess);
+  Pack<T> z = s * s;
+  Pack<T> factor = (T(2) + z * polynomial(log_coefficients<T>, z)) * tail;
   Pack<T> positive_part = x > T(0) ? x : Pack<T>{};
-  return positive_part + detail::log1p_plus<T>(exp<T>(-detail::magnitude<T>(x)), Pack<T>{});
+  return s * factor + (positive_part + (near_one ? broadcast<T>(ln2) : Pack<T>{}));
 }
 
 /// The slope of softplus from its value k: sigmoid(x) = 1 - e^-k.
 template <std::floating_point T>
-inline Pack<T> softplus_slope(Pack<T> k) {
+[[gnu::always_inline]] inline Pack<T> softplus_slope(Pack<T> k) {
   return -expm1<T>(-k);
 }
 

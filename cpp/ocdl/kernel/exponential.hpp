@@ -19,9 +19,9 @@
 /// and h coth h is even and so smooth that a short q reaches working precision: the one division buys half of
 /// the multiplications of a polynomial for e^v itself.
 ///
-/// Polynomials are minimax fits (Remez exchange in 50 digits) of the relative error of the function they stand
-/// in, over the reduced interval. No sum holds two products, so fused multiply-add has one way to form and the
-/// bits do not depend on where a function was inlined.
+/// Polynomials are minimax fits (Remez exchange in 50 digits) over the reduced interval, weighted so that the
+/// relative error of the function they stand in is levelled. No sum has two products for terms, so there is one
+/// way to fuse it and the bits do not depend on where a function is inlined.
 namespace ocdl {
 
 namespace detail {
@@ -44,28 +44,10 @@ constexpr double power_of_two(int exponent) {
 template <std::floating_point T>
 inline constexpr T rounder = T(1.5 * power_of_two(fraction_bits<T>) + exponent_bias<T>);
 
-/// 2^n from rounder + n, for integers n within the exponents of normal numbers.
+/// 2^n from rounder + n, for n within the exponents of normal numbers.
 template <std::floating_point T>
 inline Pack<T> power_of_rounded(Pack<T> rounded) {
   return from_bits<T>(to_bits<T>(rounded) << fraction_bits<T>);
-}
-
-/// n ln 2, where e^x = 2^n. Not const on purpose: GCC makes `bound < x ? bound : x` one min instruction only
-/// where it cannot see the number, and compares and blends otherwise, which costs tanh a sixth of its time.
-template <std::floating_point T, int n>
-inline T log_of_power = n * std::numbers::ln2_v<T>;
-
-/// x confined to [low, high]; NaN stays NaN.
-template <std::floating_point T>
-inline Pack<T> clamp(Pack<T> x, Pack<T> low, Pack<T> high) {
-  x = high < x ? high : x;
-  return low > x ? low : x;
-}
-
-/// x confined to 2^lowest <= e^x <= 2^highest.
-template <std::floating_point T, int lowest, int highest>
-inline Pack<T> clamp_exponential(Pack<T> x) {
-  return clamp<T>(x, broadcast<T>(log_of_power<T, lowest>), broadcast<T>(log_of_power<T, highest>));
 }
 
 template <std::floating_point T>
@@ -81,13 +63,22 @@ inline Pack<T> polynomial(const std::array<T, terms>& c, Pack<T> z) {
   return sum;
 }
 
-/// ln 2 = high + low, where high times any exponent is exact.
-template <std::floating_point T>
-inline constexpr T ln2_high = std::is_same_v<T, float> ? T(0x1.62e4p-1) : T(0x1.62e42fefa2p-1);
-template <std::floating_point T>
-inline constexpr T ln2_low = std::is_same_v<T, float> ? T(0x1.7f7d1cp-20) : T(0x1.9ef35793c7673p-41);
+/// The x at which e^x = 2^n. Neither const nor, being `used`, foldable by link-time optimisation: GCC makes
+/// `bound < x ? bound : x` one min instruction only where it cannot see the number, and compares and blends
+/// otherwise, which costs tanh a sixth of its time.
+template <std::floating_point T, int n>
+[[gnu::used]] inline T log_of_power = n * std::numbers::ln2_v<T>;
 
-/// Powers of two at which e^x has become infinite, has become zero, is lost beside 1.
+/// x confined to 2^lowest <= e^x <= 2^highest; NaN stays NaN.
+template <std::floating_point T, int lowest, int highest>
+inline Pack<T> clamp_exponential(Pack<T> x) {
+  Pack<T> low = broadcast<T>(log_of_power<T, lowest>);
+  Pack<T> high = broadcast<T>(log_of_power<T, highest>);
+  x = high < x ? high : x;
+  return low > x ? low : x;
+}
+
+/// The n at which 2^n has become infinite, has become zero, is lost beside 1.
 template <std::floating_point T>
 inline constexpr int overflow = exponent_bias<T> + 2;
 template <std::floating_point T>
@@ -95,7 +86,13 @@ inline constexpr int underflow = -exponent_bias<T> - std::numeric_limits<T>::dig
 template <std::floating_point T>
 inline constexpr int negligible = -std::numeric_limits<T>::digits - 2;
 
-/// q(z) = (sqrt(z) coth sqrt(z) - 1) / z  on [0, (ln 2 / 4)^2].
+/// ln 2 = high + low, where high times any exponent is exact.
+template <std::floating_point T>
+inline constexpr T ln2_high = std::is_same_v<T, float> ? T(0x1.62e4p-1) : T(0x1.62e42fefa2p-1);
+template <std::floating_point T>
+inline constexpr T ln2_low = std::is_same_v<T, float> ? T(0x1.7f7d1cp-20) : T(0x1.9ef35793c7673p-41);
+
+/// q(z) = (sqrt(z) coth sqrt(z) - 1) / z,  0 <= z <= (ln 2 / 4)^2.
 template <std::floating_point T>
 inline constexpr auto coth_coefficients =
     std::array{0.3333333333333320469, -0.022222222221614032581, 0.0021164020230390919949,
@@ -103,30 +100,33 @@ inline constexpr auto coth_coefficients =
 template <>
 inline constexpr auto coth_coefficients<float> = std::array{0.33333251678f, -0.022134109522f};
 
-/// e^x = power * tail * above / below,  above = h coth h + h,  below = h coth h - h:  e^v = 1 + v / below.
-/// 2^n takes two factors, as n may leave the exponents of normal numbers.
+/// e^x = power * tail * above / below,  above = h coth h + h,  below = h coth h - h,  e^v = 1 + v / below.
+/// 2^n takes two factors where n leaves the exponents of normal numbers; else tail is 1.
 template <std::floating_point T>
 struct ReducedExponential {
   Pack<T> power, tail, v, above, below;
 };
 
+/// For underflow <= x / ln 2 <= overflow.
 template <std::floating_point T>
-inline ReducedExponential<T> reduce_exponential(Pack<T> x) {
-  constexpr T extreme = exponent_bias<T> - std::numeric_limits<T>::digits;
-  Pack<T> n = (x * std::numbers::log2e_v<T> + rounder<T>)-rounder<T>;
-  Pack<T> v = (x - n * ln2_high<T>)-n * ln2_low<T>;
+[[gnu::always_inline]] inline ReducedExponential<T> reduce_exponential(Pack<T> x) {
+  constexpr T log2_e = std::numbers::log2e_v<T>;
+  constexpr int extreme = exponent_bias<T> - std::numeric_limits<T>::digits;
+  Pack<T> rounded = x * log2_e + rounder<T>;
+  Pack<T> rounded_normal = clamp_exponential<T, -extreme, extreme>(x) * log2_e + rounder<T>;
+  Pack<T> n = rounded - rounder<T>;
+  Pack<T> v = (x - n * ln2_high<T>) - n * ln2_low<T>;
   Pack<T> h = v * T(0.5);
   Pack<T> z = h * h;
   Pack<T> curve = z * polynomial(coth_coefficients<T>, z);
-  Pack<T> normal = clamp<T>(n, broadcast<T>(-extreme), broadcast<T>(extreme));
-  return {.power = power_of_rounded<T>(normal + rounder<T>),
-          .tail = power_of_rounded<T>((n - normal) + rounder<T>),
+  return {.power = power_of_rounded<T>(rounded_normal),
+          .tail = power_of_rounded<T>(rounded - (rounded_normal - rounder<T>)),
           .v = v,
           .above = T(1) + (curve + h),
           .below = T(1) + (curve - h)};
 }
 
-/// R(z) = (log((1 + s) / (1 - s)) - 2 s) / s^3, z = s^2,  on |s| <= (sqrt 2 - 1) / (sqrt 2 + 1).
+/// R(z) = (log((1 + s) / (1 - s)) - 2 s) / s^3,  z = s^2,  |s| <= (sqrt 2 - 1) / (sqrt 2 + 1).
 template <std::floating_point T>
 inline constexpr auto log_coefficients =
     std::array{0.66666666666667344218, 0.39999999999414607504, 0.28571428742404935681, 0.22222198571259172501,
@@ -134,36 +134,11 @@ inline constexpr auto log_coefficients =
 template <>
 inline constexpr auto log_coefficients<float> = std::array{0.66666776388f, 0.39977540659f, 0.29871754590f};
 
-/// log(1 + x) + k ln 2 for -1 < x < 2^(exponent_bias - 1), from  1 + x = 2^j (1 + f),  1 + f in [sqrt 1/2, sqrt 2).
-///
-/// f = 2^-j x - (1 - 2^-j) has one rounding, so nothing is lost for small x; s = f / (2 + f) gives
-/// log(1 + f) = f - s (f - s^2 R(s^2)).
-template <std::floating_point T>
-inline Pack<T> log1p_plus(Pack<T> x, Pack<T> k) {
-  using Unsigned = std::make_unsigned_t<Bits<T>>;
-  typedef Unsigned UnsignedPack __attribute__((vector_size(vector_bytes)));
-  constexpr auto one = std::bit_cast<Bits<T>>(T(1));
-  constexpr auto root_half = std::bit_cast<Bits<T>>(T(0.707106781186547524));
-  constexpr auto exponent_field = std::bit_cast<Bits<T>>(infinity<T>);
-  constexpr T integers = T(power_of_two(fraction_bits<T>));
-
-  BitPack<T> exponent = (to_bits<T>(T(1) + x) + (one - root_half)) & exponent_field;  // the bits of 2^j
-  Pack<T> shrink = from_bits<T>(2 * one - exponent);                                  // 2^-j
-  auto biased = std::bit_cast<BitPack<T>>(std::bit_cast<UnsignedPack>(exponent) >> fraction_bits<T>);
-  Pack<T> minus_j = (integers + exponent_bias<T>)-from_bits<T>(biased | std::bit_cast<Bits<T>>(integers));
-  Pack<T> f = x * shrink - (T(1) - shrink);
-  Pack<T> s = f / (T(2) + f);
-  Pack<T> z = s * s;
-  Pack<T> curve = f - z * polynomial(log_coefficients<T>, z);
-  Pack<T> turns = minus_j - k;  // subtracting a zero keeps the sign of f = -0
-  return (f - (s * curve + turns * ln2_low<T>)) - turns * ln2_high<T>;
-}
-
 }  // namespace detail
 
 /// e^x; overflows to infinity and underflows gradually to zero.
 template <std::floating_point T>
-inline Pack<T> exp(Pack<T> x) {
+[[gnu::always_inline]] inline Pack<T> exp(Pack<T> x) {
   using namespace detail;
   auto [power, tail, v, above, below] = reduce_exponential<T>(clamp_exponential<T, underflow<T>, overflow<T>>(x));
   return (T(1) + v / below) * power * tail;
@@ -171,21 +146,43 @@ inline Pack<T> exp(Pack<T> x) {
 
 /// e^x - 1, as accurate for tiny x as for others.
 template <std::floating_point T>
-inline Pack<T> expm1(Pack<T> x) {
+[[gnu::always_inline]] inline Pack<T> expm1(Pack<T> x) {
   using namespace detail;
   auto [power, tail, v, above, below] = reduce_exponential<T>(clamp_exponential<T, negligible<T>, overflow<T>>(x));
-  return (power * (v / below) - (T(1) - power)) * tail;  // subtracting a zero keeps the sign of x = -0
+  return (power * (v / below) - (T(1) - power)) * tail;  // subtracting +0 keeps the sign of v = -0
 }
 
 /// log(1 + x): minus infinity at -1, NaN below.
+///
+/// With 1 + x = 2^j (1 + f), 1 + f in [sqrt 1/2, sqrt 2), and s = f / (2 + f),
+///
+///     log(1 + x) = j ln 2 + f - s (f - s^2 R(s^2)),     f = 2^-j x - (1 - 2^-j):
+///
+/// f is rounded once, so nothing is lost for small x. Huge x are divided by 2^64 first, which keeps 2^-j normal.
 template <std::floating_point T>
-inline Pack<T> log1p(Pack<T> x) {
+[[gnu::always_inline]] inline Pack<T> log1p(Pack<T> x) {
   using namespace detail;
+  typedef std::make_unsigned_t<Bits<T>> UnsignedPack __attribute__((vector_size(vector_bytes)));
+  constexpr auto one = std::bit_cast<Bits<T>>(T(1));
+  constexpr auto root_half = std::bit_cast<Bits<T>>(std::numbers::sqrt2_v<T> / 2);
+  constexpr auto exponent_field = std::bit_cast<Bits<T>>(infinity<T>);
+  constexpr T integers = T(power_of_two(fraction_bits<T>));  // the lowest bit counts ones
   constexpr T huge = T(power_of_two(exponent_bias<T> - 7));
-  constexpr int shift = 64;  // log(1 + x) = log(1 + x / 2^64) + 64 ln 2 to the last bit where x is huge
-  Pack<T> reduced = x > huge ? x * T(power_of_two(-shift)) : x;
-  Pack<T> extra = x > huge ? broadcast<T>(shift) : Pack<T>{};
-  Pack<T> result = log1p_plus<T>(reduced, extra);
+  constexpr int huge_shift = 64;
+
+  BitPack<T> is_huge = x > huge;
+  Pack<T> scaled = is_huge ? x * T(power_of_two(-huge_shift)) : x;
+  BitPack<T> power = (to_bits<T>(T(1) + scaled) + (one - root_half)) & exponent_field;  // the bits of 2^j
+  Pack<T> inverse_power = from_bits<T>(2 * one - power);
+  auto biased = std::bit_cast<BitPack<T>>(std::bit_cast<UnsignedPack>(power) >> fraction_bits<T>);
+  Pack<T> minus_j = (integers + exponent_bias<T>) - from_bits<T>(biased | std::bit_cast<Bits<T>>(integers));
+  minus_j = is_huge ? minus_j - T(huge_shift) : minus_j;
+
+  Pack<T> f = scaled * inverse_power - (T(1) - inverse_power);
+  Pack<T> s = f / (T(2) + f);
+  Pack<T> z = s * s;
+  Pack<T> mantissa_log = f - s * (f - z * polynomial(log_coefficients<T>, z));
+  Pack<T> result = (mantissa_log - minus_j * ln2_low<T>) - minus_j * ln2_high<T>;
   result = x == infinity<T> ? x : result;
   result = x == T(-1) ? broadcast<T>(-infinity<T>) : result;
   return x < T(-1) ? broadcast<T>(std::numeric_limits<T>::quiet_NaN()) : result;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <concepts>
@@ -70,10 +69,10 @@ inline bool any(BitPack<T> mask) {
 /// With n = round(|x| 2 / pi) and r = |x| - n pi/2, the lowest two bits of n tell which of +-sin r, +-cos r are
 /// the sine and the cosine of |x|. Each lane depends on its own x only; beyond QuarterTurn::limit it is std::sin's.
 template <std::floating_point T>
-inline SineCosine<T> sincos(Pack<T> x) {
+[[gnu::always_inline]] inline SineCosine<T> sincos(Pack<T> x) {
   using namespace detail;
   constexpr T shift = T(1.5 * power_of_two(fraction_bits<T>));  // adding it rounds; n is in the low bits
-  constexpr int sign_bit = 8 * sizeof(T) - 1;
+  constexpr int sign_shift = 8 * sizeof(T) - 2;  // from bit 1 of n to the sign
   Pack<T> size = magnitude<T>(x);
   Pack<T> rounded = size * T(2 / std::numbers::pi) + shift;
   Pack<T> r = size;
@@ -84,8 +83,8 @@ inline SineCosine<T> sincos(Pack<T> x) {
 
   BitPack<T> n = to_bits<T>(rounded);
   BitPack<T> swapped = (to_bits<T>(sine) ^ to_bits<T>(cosine)) & -(n & 1);
-  BitPack<T> sine_sign = (n >> 1) << sign_bit ^ (to_bits<T>(x) ^ to_bits<T>(size));
-  BitPack<T> cosine_sign = ((n + 1) >> 1) << sign_bit;
+  BitPack<T> sine_sign = ((n & 2) << sign_shift) ^ to_bits<T>(x) ^ to_bits<T>(size);
+  BitPack<T> cosine_sign = ((n + 1) & 2) << sign_shift;
   SineCosine<T> result{.sine = from_bits<T>(to_bits<T>(sine) ^ swapped ^ sine_sign),
                        .cosine = from_bits<T>(to_bits<T>(cosine) ^ swapped ^ cosine_sign)};
   if (any<T>(!(size <= QuarterTurn<T>::limit))) [[unlikely]] return with_large_lanes<T>(x, result);

@@ -29,25 +29,21 @@ struct Regulariser {
   }
 
  private:
+  // Each sum has a loop of its own: with or without a gradient its bits are the same.
   template <class T>
   Wide<T> add_squares(const T* values, Index size, T* gradient) const {
     Wide<T> sum{};
-    for (Index n = 0; n < size; ++n) {
-      sum += Wide<T>(values[n]) * Wide<T>(values[n]);
-      if (gradient) gradient[n] += T(tikhonov) * values[n];
-    }
+    for (Index n = 0; n < size; ++n) sum += Wide<T>(values[n]) * Wide<T>(values[n]);
+    for (Index n = 0; gradient && n < size; ++n) gradient[n] += T(tikhonov) * values[n];
     return 0.5 * tikhonov * sum;
   }
 
   template <class T>
   Wide<T> add_moduli(const T* values, Index size, T* gradient) const {
+    const auto sign = [](const T& x) { return double(std::real(x) > 0) - double(std::real(x) < 0); };
     Wide<T> sum{};
-    for (Index n = 0; n < size; ++n) {
-      const double real = static_cast<double>(std::real(values[n]));
-      const double sign = real > 0 ? 1 : real < 0 ? -1 : 0;
-      sum += sign * Wide<T>(values[n]);
-      if (gradient) gradient[n] += T(l1 * sign);
-    }
+    for (Index n = 0; n < size; ++n) sum += sign(values[n]) * Wide<T>(values[n]);
+    for (Index n = 0; gradient && n < size; ++n) gradient[n] += T(l1 * sign(values[n]));
     return l1 * sum;
   }
 
@@ -55,14 +51,12 @@ struct Regulariser {
   Wide<T> add_jumps(const Network& net, const T* values, Index size, T* gradient) const {
     const Index layer = size / net.layers;
     const double weight = time_smoothness * static_cast<double>(net.layers) / net.horizon;
+    const auto jump = [&](Index n) { return values[n + layer] - values[n]; };
     Wide<T> sum{};
-    for (Index n = 0; n + layer < size; ++n) {
-      const T jump = values[n + layer] - values[n];
-      sum += Wide<T>(jump) * Wide<T>(jump);
-      if (gradient) {
-        gradient[n + layer] += T(weight) * jump;
-        gradient[n] -= T(weight) * jump;
-      }
+    for (Index n = 0; n + layer < size; ++n) sum += Wide<T>(jump(n)) * Wide<T>(jump(n));
+    for (Index n = 0; gradient && n + layer < size; ++n) {
+      gradient[n + layer] += T(weight) * jump(n);
+      gradient[n] -= T(weight) * jump(n);
     }
     return 0.5 * weight * sum;
   }

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <random>
+#include <vector>
+
+#include "ocdl/objective/objective.hpp"
+#include "ocdl/tableau/library.hpp"
+
+namespace ocdl::testing {
+
+/// A network with data and controls to evaluate it on, drawn at random.
+template <class T>
+struct Problem {
+  Network net;
+  Objective objective;
+  std::vector<T> controls, X, weights;
+  std::vector<std::int64_t> labels;
+
+  Data<T> data() const {
+    return {X.data(), labels.data(), weights.empty() ? nullptr : weights.data(), static_cast<Index>(labels.size())};
+  }
+
+  template <class S>
+  Problem<S> as() const {
+    const auto cast = [](const std::vector<T>& v) { return std::vector<S>(v.begin(), v.end()); };
+    return {net, objective, cast(controls), cast(X), cast(weights), labels};
+  }
+};
+
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : engine_(seed) {}
+
+  Index whole(Index least, Index most) { return std::uniform_int_distribution<Index>(least, most)(engine_); }
+  bool coin(double probability = 0.5) { return std::bernoulli_distribution(probability)(engine_); }
+  double normal() { return std::normal_distribution<double>()(engine_); }
+  std::vector<double> normals(Index size, double scale = 1) {
+    std::vector<double> v(static_cast<std::size_t>(size));
+    for (double& x : v) x = scale * normal();
+    return v;
+  }
+
+  /// Controls of a size that neither saturates nor amplifies, so that roundoff stays roundoff; steps of both signs, some 0.
+  std::vector<double> controls(const Network& net) {
+    const double root = std::sqrt(static_cast<double>(net.dim));
+    std::vector<double> u = normals(net.control_size(), 1 / root);
+    const Controls<double> parts = net.split(u.data());
+    const double step = 1.0 / static_cast<double>(net.layers);
+    const bool uniform = coin(0.3);
+    for (Index j = 0; j < net.h_size(); ++j) parts.h[j] = uniform ? step : coin(0.2) ? 0.0 : step * (0.5 + normal());
+    return u;
+  }
+
+  Network network(const std::string& tableau, Activation activation, Index layers, Index dim) {
+    const bool residual = coin(0.85);
+    const Index augment = coin(0.3) ? whole(0, dim - 1) : 0;
+    return Network(dim - augment, dim, layers, whole(1, 4), named(tableau), activation, residual, coin(0.4), residual && coin(0.8),
+                   1.0 + coin());
+  }
+
+  Problem<double> problem(Network net, Index samples) {
+    Problem<double> p{std::move(net), {}, {}, {}, {}, {}};
+    p.controls = controls(p.net);
+    p.X = normals(samples * p.net.features);
+    for (Index i = 0; i < samples; ++i) p.labels.push_back(whole(0, std::max<Index>(p.net.outputs - 1, 1)));
+    if (coin()) {
+      p.weights = normals(samples);
+      for (double& w : p.weights) w = std::abs(w);
+    }
+    p.objective = {coin() ? Loss::squared : Loss::cross_entropy, coin(), {}};
+    if (coin(0.2)) p.objective.regulariser = {std::abs(normal()), std::abs(normal()), std::abs(normal())};
+    return p;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+template <class T>
+Wide<T> value_of(const Problem<T>& p) {
+  Workspace<T> workspace;
+  return value<T>(p.net, p.controls.data(), p.data(), p.objective, workspace);
+}
+
+template <class T>
+struct Result {
+  double value;
+  std::vector<T> controls, inputs;
+
+  bool operator==(const Result&) const = default;
+};
+
+template <class T>
+Result<T> gradient_of(const Problem<T>& p, const BlockPlan& plan) {
+  Workspace<T> workspace;
+  Result<T> r{0, std::vector<T>(p.controls.size()), std::vector<T>(p.X.size())};
+  Evaluation<T> evaluation(p.net, p.controls.data(), p.data(), p.objective, {r.controls.data(), r.inputs.data(), nullptr},
+                           workspace, plan);
+  r.value = evaluation.run();
+  return r;
+}
+
+template <class T>
+Result<T> gradient_of(const Problem<T>& p) {
+  return gradient_of(p, plan_blocks<T>(p.net, p.data().samples));
+}
+
+}  // namespace ocdl::testing

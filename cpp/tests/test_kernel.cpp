@@ -1,0 +1,88 @@
+#include <boost/test/unit_test.hpp>
+
+#include "ocdl/kernel/combination.hpp"
+#include "ocdl/kernel/product.hpp"
+#include "tests/random_problem.hpp"
+
+using namespace ocdl;
+using ocdl::testing::Draw;
+
+namespace {
+
+using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+Rows random_rows(Draw& draw, Index rows, Index cols) {
+  return Rows::NullaryExpr(rows, cols, [&] { return draw.normal(); });
+}
+
+/// A plane of whole tiles as the matrix (features x samples), and back.
+Rows plane_matrix(const std::vector<double>& plane, Index dim) {
+  const Index width = tile_width<double>, samples = static_cast<Index>(plane.size()) / dim;
+  return Rows::NullaryExpr(dim, samples, [&](Index i, Index s) {
+    return plane[static_cast<std::size_t>((s / width * dim + i) * width + s % width)];
+  });
+}
+
+double relative_error(const Rows& a, const Rows& b) { return (a - b).norm() / b.norm(); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(kernel)
+
+BOOST_AUTO_TEST_CASE(products_equal_eigens_for_every_shape) {
+  Draw draw(1);
+  const Index tiles = 5, samples = tiles * tile_width<double>;
+  std::vector<double> scratch(static_cast<std::size_t>(panel::scratch_size<double>()));
+  for (const Index rows : {1, 2, 3, 4, 5, 7, 13, 24, 97, 300})
+    for (const Index cols : {1, 2, 3, 4, 6, 8, 19, 64, 290}) {
+      const Rows M = random_rows(draw, rows, cols), bias = random_rows(draw, rows, 1);
+      const std::vector<double> Y = draw.normals(cols * samples), D = draw.normals(rows * samples);
+      const Rows y = plane_matrix(Y, cols), d = plane_matrix(D, rows);
+
+      std::vector<double> Z(D.size()), E(Y.size());
+      affine(rows, cols, M.data(), bias.data(), Y.data(), Z.data(), tiles);
+      BOOST_TEST(relative_error(plane_matrix(Z, rows), (M * y).colwise() + bias.col(0)) < 1e-14);
+      transposed_product(rows, cols, M.data(), D.data(), E.data(), tiles, scratch.data());
+      BOOST_TEST(relative_error(plane_matrix(E, cols), M.transpose() * d) < 1e-14);
+
+      Rows G = random_rows(draw, rows, cols), g = random_rows(draw, rows, 1);
+      std::vector<double> panels(static_cast<std::size_t>(panel::transposed_size<double>(cols, tiles)));
+      for (const bool accumulate : {false, true}) {
+        const Rows expected = d * y.transpose() + (accumulate ? G : Rows::Zero(rows, cols));
+        const Rows sums = d.rowwise().sum() + (accumulate ? g : Rows::Zero(rows, 1));
+        outer_product(rows, cols, D.data(), Y.data(), tiles, accumulate, G.data(), g.data(), panels.data(), Team::alone());
+        BOOST_TEST(relative_error(G, expected) < 1e-14);
+        BOOST_TEST(relative_error(g, sums) < 1e-13);
+      }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(rows_and_planes_are_inverse_and_padding_repeats_the_last_row) {
+  Draw draw(2);
+  const Index width = tile_width<double>;
+  for (const Index samples : {Index(1), width - 1, width, width + 1, 3 * width + 2}) {
+    const Index features = 3, dim = 5, tiles = tiles_for<double>(samples);
+    const std::vector<double> rows = draw.normals(samples * features);
+    std::vector<double> plane(static_cast<std::size_t>(tiles * width * dim), 9), back(rows.size());
+    rows_to_plane(rows.data(), samples, features, dim, plane.data());
+    plane_to_rows(plane.data(), samples, features, dim, back.data());
+    BOOST_TEST(back == rows);
+    const Rows states = plane_matrix(plane, dim);
+    BOOST_TEST(states.bottomRows(dim - features).isZero(0));
+    for (Index s = samples; s < tiles * width; ++s) BOOST_TEST((states.col(s) == states.col(samples - 1)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_first_non_finite_number_is_found_wherever_it_stands) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double bad : {inf, -inf, nan})
+    for (std::size_t size = 1; size < 40; ++size)
+      for (std::size_t at = 0; at < size; ++at) {
+        std::vector<double> values(size, 1e308);
+        BOOST_TEST(first_non_finite(values.data(), static_cast<Index>(size)) == -1);
+        values[at] = bad;
+        BOOST_TEST(first_non_finite(values.data(), static_cast<Index>(size)) == static_cast<Index>(at));
+      }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

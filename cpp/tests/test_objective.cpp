@@ -1,0 +1,166 @@
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+
+#include "tests/allocation_counter.hpp"
+#include "tests/random_problem.hpp"
+
+using namespace ocdl;
+using namespace ocdl::testing;
+
+namespace {
+
+using Complex = std::complex<double>;
+constexpr double tiny = 1e-40;
+
+/// The worst error of <gradient, w> against Im J(u + i eps w) / eps, relative to the sum of |gradient_n w_n|, over
+/// dense directions and single entries of each part of the controls and of the data.
+double complex_step_error(const Problem<double>& p, Draw& draw) {
+  const Result<double> exact = gradient_of(p);
+  Problem<Complex> q = p.as<Complex>();
+  double worst = 0;
+  const auto check = [&](std::vector<Complex>& where, const std::vector<double>& derivative, Index begin, Index end) {
+    if (begin == end) return;
+    for (const bool single : {false, true}) {
+      const Index entry = draw.whole(begin, end - 1);
+      double product = 0, size = 0, largest = 0;
+      for (Index n = begin; n < end; ++n) {
+        const auto at = static_cast<std::size_t>(n);
+        const double w = single ? double(n == entry) : draw.normal();
+        where[at] += Complex(0, tiny * w);
+        product += derivative[at] * w;
+        size += std::abs(derivative[at] * w);
+        largest = std::max(largest, std::abs(derivative[at]));
+      }
+      const double step = value_of(q).imag() / tiny;
+      for (Index n = begin; n < end; ++n) where[static_cast<std::size_t>(n)].imag(0);
+      if (single) size = largest;
+      if (size > 0 || step != 0) worst = std::max(worst, std::abs(product - step) / size);
+    }
+  };
+  const Network& net = p.net;
+  Index begin = 0;
+  for (const Index size : {net.K_size(), net.b_size(), net.learns_steps ? net.h_size() : 0}) {
+    check(q.controls, exact.controls, begin, begin + size);
+    begin += size;
+  }
+  begin = net.K_size() + net.b_size() + net.h_size();
+  check(q.controls, exact.controls, begin, begin + net.W_size());
+  check(q.controls, exact.controls, begin + net.W_size(), net.control_size());
+  check(q.X, exact.inputs, 0, static_cast<Index>(q.X.size()));
+  return worst;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(objective)
+
+BOOST_AUTO_TEST_CASE(the_gradient_is_the_complex_step_on_a_thousand_networks) {
+  Draw draw(1);
+  const std::vector<std::string> tableaux = names();
+  double worst = 0;
+  constexpr int networks = 1050;
+  for (int n = 0; n < networks; ++n) {
+    const auto activation = static_cast<Activation>(static_cast<std::size_t>(n) % activation_names.size());
+    const std::string& tableau = tableaux[static_cast<std::size_t>(n) % tableaux.size()];
+    const Index layers = draw.coin(0.8) ? draw.whole(1, 20) : draw.whole(21, 100);
+    const Network net = draw.network(tableau, activation, layers, draw.whole(1, 20));
+    const double error = complex_step_error(draw.problem(net, draw.whole(1, 9)), draw);
+    BOOST_TEST(error <= 1e-12, "network " << n << ": " << tableau << ", " << layers << " layers, dimension " << net.dim
+                                          << ", " << activation_names[static_cast<std::size_t>(activation)] << ": "
+                                          << error);
+    worst = std::max(worst, error);
+  }
+  BOOST_TEST_MESSAGE("worst relative error of " << networks << " gradients: " << worst);
+}
+
+BOOST_AUTO_TEST_CASE(wide_states_and_many_samples_have_exact_gradients_too) {
+  Draw draw(2);
+  for (const Index dim : {8, 17, 33, 64, 97, 130}) {
+    const Network net = draw.network("kutta4", Activation::tanh, 3, dim);
+    BOOST_TEST(complex_step_error(draw.problem(net, 75), draw) <= 1e-12, "dimension " << dim);
+  }
+  for (const Index dim : {1, 2, 3, 4, 5}) {
+    const Network net = draw.network("heun3", Activation::sin, 4, dim);
+    BOOST_TEST(complex_step_error(draw.problem(net, 1500), draw) <= 1e-12, "dimension " << dim);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(value_and_gradient_see_the_same_value) {
+  Draw draw(3);
+  for (const Index dim : {1, 2, 7, 20, 100})
+    for (const Index samples : {1, 63, 1000}) {
+      const Problem<double> p = draw.problem(draw.network("kutta3", Activation::tanh, 5, dim), samples);
+      BOOST_TEST(value_of(p) == gradient_of(p).value);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(bits_do_not_depend_on_storage_or_threads) {
+  Draw draw(4);
+  for (const Index dim : {1, 2, 3, 4, 5, 16, 100})
+    for (const char* tableau : {"euler", "kutta4", "dormand_prince"}) {
+      const Problem<double> p = draw.problem(draw.network(tableau, Activation::sin, 6, dim), 1111);
+      BlockPlan plan = plan_blocks<double>(p.net, 1111);
+      ThreadLimit::set(1);
+      const Result<double> serial = gradient_of(p, plan);
+      for (const Storage storage : {Storage::all_stages, Storage::states_only})
+        for (const int threads : {1, 2, 3, 7}) {
+          plan.storage = storage;
+          ThreadLimit::set(threads);
+          BOOST_TEST((gradient_of(p, plan) == serial), tableau << ", dimension " << dim << ", " << threads << " threads");
+        }
+      ThreadLimit::set(2);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(single_precision_agrees_with_double) {
+  Draw draw(5);
+  for (const Index dim : {2, 5, 100}) {
+    const Problem<double> p = draw.problem(draw.network("kutta4", Activation::tanh, 10, dim), 400);
+    const Result<double> wide = gradient_of(p);
+    const Result<float> narrow = gradient_of(p.as<float>());
+    BOOST_TEST(std::abs(narrow.value - wide.value) <= 1e-5 * std::abs(wide.value));
+    double error = 0, size = 0;
+    for (std::size_t n = 0; n < wide.controls.size(); ++n) {
+      error += std::pow(narrow.controls[n] - wide.controls[n], 2);
+      size += std::pow(wide.controls[n], 2);
+    }
+    BOOST_TEST(std::sqrt(error) <= 1e-5 * std::sqrt(size));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_warm_evaluation_allocates_nothing) {
+  Draw draw(6);
+  for (const Index dim : {2, 16, 100}) {
+    const Problem<double> p = draw.problem(draw.network("kutta4", Activation::tanh, 5, dim), 500);
+    std::vector<double> gradient(p.controls.size());
+    Workspace<double> workspace;
+    const auto evaluate = [&] {
+      value_and_derivatives<double>(p.net, p.controls.data(), p.data(), p.objective, {gradient.data(), nullptr, nullptr},
+                                    workspace);
+    };
+    evaluate();
+    const long before = allocation_count();
+    Eigen::internal::set_is_malloc_allowed(false);
+    evaluate();
+    Eigen::internal::set_is_malloc_allowed(true);
+    BOOST_TEST(allocation_count() == before);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(extreme_outputs_keep_the_losses_finite_and_their_digits) {
+  // -log of a probability of 1 - e^-40: lost when computed from the rounded probability.
+  const Network net(1, 1, 1, 1, named("euler"), Activation::tanh, true, false, false, 1.0);
+  const std::vector<double> u = {0, 0, 0, 1, 0}, X = {40, -40, 800, -800};
+  const std::vector<std::int64_t> labels = {1, 0, 0, 1};
+  Workspace<double> workspace;
+  const auto loss_of = [&](Index i) {
+    const Data<double> one{X.data() + i, labels.data() + i, nullptr, 1};
+    return value<double>(net, u.data(), one, {Loss::cross_entropy, false, {}}, workspace);
+  };
+  BOOST_TEST(loss_of(0) == std::exp(-40), boost::test_tools::tolerance(1e-14));
+  BOOST_TEST(loss_of(1) == std::exp(-40), boost::test_tools::tolerance(1e-14));
+  BOOST_TEST(loss_of(2) == 800.0);
+  BOOST_TEST(loss_of(3) == 800.0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

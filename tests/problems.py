@@ -1,0 +1,100 @@
+"""Random problems: hypothesis draws their structure and a seed, NumPy the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import ocdl
+from ocdl import Network, Tableau, _core
+
+ACTIVATIONS = _core.activation_names()
+LOSSES = _core.loss_names()
+REDUCTIONS = ("mean", "sum")
+EXPLICIT = [name for name in ocdl.tableaux() if Tableau.named(name).is_explicit]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A network, controls, a direction of the controls, data, a direction of the data, labels and weights."""
+
+    net: Network
+    u: ocdl.Controls
+    du: ocdl.Controls
+    X: NDArray[Any]
+    dX: NDArray[Any]
+    y: NDArray[np.int64]
+    sample_weight: NDArray[Any]
+
+    @property
+    def data(self) -> tuple[ocdl.Controls, NDArray[Any], NDArray[np.int64]]:
+        return self.u, self.X, self.y
+
+
+def random_problem(net: Network, samples: int, seed: int = 0) -> Problem:
+    """Controls of a size that keeps the flow tame; on free networks steps of both signs, one of them 0."""
+    rng = np.random.default_rng(seed)
+    u = net.from_vector(rng.normal(size=net.n_controls))
+    u.K[...] /= np.sqrt(net.dim)
+    if net.residual:
+        u.h[...] = rng.uniform(0.2, 1.8, net.n_layers) * net.horizon / net.n_layers
+        if net.time_steps == "free":
+            u.h[...] *= rng.choice([-1, 1], net.n_layers)
+            u.h[rng.integers(net.n_layers)] = 0 if net.n_layers > 1 else u.h[0]
+        if net.time_steps == "simplex":
+            u.h[...] = ocdl.project_simplex(u.h, net.horizon)
+    X, dX = (rng.normal(size=(samples, net.n_features)).astype(net.dtype) for _ in range(2))
+    du = net.from_vector(rng.normal(size=net.n_controls))
+    y = rng.integers(0, max(net.n_outputs, 2), samples)
+    return Problem(net, u, du, X, dX, y, rng.uniform(0, 2, samples).astype(net.dtype))
+
+
+@st.composite
+def explicit_tableaux(draw: st.DrawFn, *, zero_weights: bool | None = None) -> Tableau:
+    """A strictly lower triangular, b summing to 1; some weights are 0, none, or either."""
+    with_zeros = draw(st.booleans()) if zero_weights is None else zero_weights
+    stages = draw(st.integers(2 if with_zeros else 1, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    A = np.tril(rng.uniform(-1, 1, (stages, stages)), -1)
+    A[rng.random(A.shape) < 0.2] = 0
+    b = rng.uniform(0.1, 1, stages)
+    if with_zeros:
+        b[rng.permutation(stages)[: rng.integers(1, stages)]] = 0
+    elif stages > 1:
+        b[rng.integers(stages)] *= rng.choice([-0.3, 1])
+    return Tableau(A, b / b.sum())
+
+
+@st.composite
+def problems(
+    draw: st.DrawFn,
+    *,
+    tableau: st.SearchStrategy[Tableau] | None = None,
+    residual: bool | None = None,
+    max_layers: int = 30,
+    max_dim: int = 12,
+    max_samples: int = 20,
+) -> Problem:
+    """Networks of every kind: random tableaux, feed-forward or not, stage controls, augmentation, all activations."""
+    is_residual = draw(st.sampled_from([True, True, True, False])) if residual is None else residual
+    features = draw(st.integers(1, max_dim))
+    net = Network(
+        features,
+        draw(st.integers(1, max_layers)),
+        n_outputs=draw(st.integers(1, 4)),
+        tableau=draw(explicit_tableaux() if tableau is None else tableau),
+        residual=is_residual,
+        activation=draw(st.sampled_from(ACTIVATIONS)),
+        time_steps="free" if is_residual else "fixed",
+        horizon=draw(st.sampled_from([0.5, 1.0, 2.0])),
+        augment=draw(st.integers(0, 3)),
+        stage_controls=draw(st.booleans()),
+    )
+    return random_problem(net, draw(st.integers(1, max_samples)), draw(st.integers(0, 2**32)))
+
+
+objectives = st.builds(ocdl.Objective, st.sampled_from(LOSSES), st.sampled_from(REDUCTIONS))

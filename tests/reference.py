@@ -1,0 +1,188 @@
+"""Plain transcriptions of the formulas of the mathematics page, one sample after the other where that is shortest.
+
+Nothing here is shared with the package but the tableau's numbers. All functions accept complex controls and data, so that
+the complex step, Im J(u + i eps w) / eps, differentiates them without cancellation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import ocdl
+
+Array = NDArray[Any]
+STEP = 1e-100  # of the complex step; nothing is subtracted, so that it may be tiny
+
+
+class Activation(NamedTuple):
+    value: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+
+
+def sigmoid(z: Array) -> Array:
+    return 0.5 * (1 + np.tanh(0.5 * z))
+
+
+def softplus(z: Array) -> Array:
+    sign = np.where(z.real > 0, -1.0, 1.0)
+    return np.where(z.real > 0, z, 0) + np.log1p(np.exp(sign * z))
+
+
+ACTIVATIONS = {
+    "tanh": Activation(np.tanh, lambda z: 1 - np.tanh(z) ** 2),
+    "sigmoid": Activation(sigmoid, lambda z: sigmoid(z) * sigmoid(-z)),
+    "softplus": Activation(softplus, sigmoid),
+    "relu": Activation(lambda z: np.where(z.real > 0, z, 0), lambda z: np.where(z.real > 0, 1.0, 0.0)),
+    "leaky_relu": Activation(lambda z: np.where(z.real > 0, z, 0.01 * z), lambda z: np.where(z.real > 0, 1.0, 0.01)),
+    "sin": Activation(np.sin, np.cos),
+    "identity": Activation(lambda z: z, lambda z: np.ones_like(z)),
+}
+
+
+def parts(net: ocdl.Network, vector: Array) -> dict[str, Array]:
+    """Cut a vector of controls, real or complex, into K and b with an axis for stages, h, W and mu."""
+    N, s, d, q = net.n_layers, net.stages if net.stage_controls else 1, net.dim, net.n_outputs
+    shapes = {"K": (N, s, d, d), "b": (N, s, d), "h": (N if net.residual else 0,), "W": (q, d), "mu": (q,)}
+    cuts = np.cumsum([np.prod(shape, dtype=int) for shape in shapes.values()])
+    assert cuts[-1] == len(vector)
+    return {name: piece.reshape(shape) for (name, shape), piece in zip(shapes.items(), np.split(vector, cuts[:-1]))}
+
+
+def stage(u: dict[str, Array], name: str, layer: int, i: int) -> Array:
+    pieces = u[name][layer]
+    return pieces[i if len(pieces) > 1 else 0]
+
+
+def stages_of_layer(net: ocdl.Network, u: dict[str, Array], layer: int, y: Array) -> tuple[list[Array], list[Array]]:
+    """The stage arguments K y_i + b, and the k_i, of rows y."""
+    arguments: list[Array] = []
+    k: list[Array] = []
+    A = net.tableau.A if net.residual else np.zeros((1, 1))
+    for i in range(net.stages):
+        y_i = y
+        for m in range(i):
+            y_i = y_i + u["h"][layer] * A[i, m] * k[m]
+        arguments.append(y_i @ stage(u, "K", layer, i).T + stage(u, "b", layer, i))
+        k.append(ACTIVATIONS[net.activation].value(arguments[-1]))
+    return arguments, k
+
+
+def states(net: ocdl.Network, vector: Array, X: Array) -> Array:
+    """y[0], ..., y[N], shape (N + 1, samples, dim)."""
+    u = parts(net, vector)
+    y = np.zeros((len(X), net.dim), dtype=np.result_type(vector, X))
+    y[:, : net.n_features] = X
+    trajectory = [y]
+    for layer in range(net.n_layers):
+        _, k = stages_of_layer(net, u, layer, y)
+        if net.residual:
+            y = y + u["h"][layer] * sum(weight * k_i for weight, k_i in zip(net.tableau.b, k, strict=True))
+        else:
+            (y,) = k
+        trajectory.append(y)
+    return np.array(trajectory)
+
+
+def outputs(net: ocdl.Network, vector: Array, X: Array) -> Array:
+    u = parts(net, vector)
+    return states(net, vector, X)[-1] @ u["W"].T + u["mu"]
+
+
+def losses(z: Array, y: Array, loss: str) -> Array:
+    """The loss of each row of outputs."""
+    target = y[:, None] if z.shape[1] == 1 else np.eye(z.shape[1])[y]
+    if loss == "squared":
+        return (0.5 * (sigmoid(z) - target) ** 2).sum(axis=1)
+    assert loss == "cross_entropy"
+    if z.shape[1] == 1:
+        return softplus(np.where(target == 1, -z, z))[:, 0]
+    largest = z.real.max(axis=1, keepdims=True)
+    return np.log(np.exp(z - largest).sum(axis=1)) + (largest[:, 0] - (target * z).sum(axis=1))
+
+
+def regulariser(net: ocdl.Network, vector: Array, penalty: ocdl.Regulariser | None) -> Any:
+    if penalty is None:
+        return 0.0
+    u = parts(net, vector)
+    penalised = np.concatenate([u[name].ravel() for name in ("K", "b", "W", "mu")])
+    jumps = sum((np.diff(u[name], axis=0) ** 2).sum() for name in ("K", "b"))
+    return (
+        penalty.tikhonov / 2 * (penalised**2).sum()
+        + penalty.l1 * (np.sign(penalised.real) * penalised).sum()
+        + penalty.time_smoothness / 2 * net.n_layers / net.horizon * jumps
+    )
+
+
+def value(
+    net: ocdl.Network, vector: Array, X: Array, y: Array, objective: ocdl.Objective, sample_weight: Array | None = None
+) -> Any:
+    weights = np.ones(len(X)) if sample_weight is None else sample_weight
+    total = (weights * losses(outputs(net, vector, X), y, objective.loss)).sum()
+    mean = total / weights.sum() if objective.reduction == "mean" else total
+    return regulariser(net, vector, objective.regulariser) + mean
+
+
+def gradient(
+    net: ocdl.Network, vector: Array, X: Array, y: Array, objective: ocdl.Objective, sample_weight: Array | None = None
+) -> tuple[Array, Array]:
+    """The derivatives of `value` with respect to all controls and to X, by the complex step."""
+
+    def slope(u: Array, data: Array) -> float:
+        return float(value(net, u, data, y, objective, sample_weight).imag) / STEP
+
+    by_controls = np.array([slope(vector + 1j * STEP * unit, X) for unit in np.eye(len(vector))])
+    by_data = np.array([slope(vector, X + 1j * STEP * unit.reshape(X.shape)) for unit in np.eye(X.size)])
+    return by_controls, by_data.reshape(X.shape)
+
+
+def tangents(net: ocdl.Network, vector: Array, X: Array, direction: Array, dX: Array) -> Array:
+    """The derivative of `states` along a direction, by the complex step."""
+    return states(net, vector + 1j * STEP * direction, X + 1j * STEP * dX).imag / STEP
+
+
+def final_costate(
+    net: ocdl.Network, vector: Array, X: Array, y: Array, objective: ocdl.Objective, sample_weight: Array | None = None
+) -> Array:
+    """p[N] = dJ/dy[N], by the complex step in each of its components (samples do not interact)."""
+    u = parts(net, vector)
+    final = states(net, vector, X)[-1]
+    weights = np.ones(len(X)) if sample_weight is None else sample_weight
+    scale = weights / weights.sum() if objective.reduction == "mean" else weights
+    columns = [
+        scale * losses((final + 1j * STEP * unit) @ u["W"].T + u["mu"], y, objective.loss).imag / STEP
+        for unit in np.eye(net.dim)
+    ]
+    return np.stack(columns, axis=1)
+
+
+def partitioned_costates(net: ocdl.Network, vector: Array, X: Array, final: Array) -> Array:
+    """The paper's symplectic partitioned pair, with the partner (A~, b~) of the tableau:
+
+        p_i = p[j] + h sum_l a~_il l_l,   l_i = -(d_y f(y_i, u))^T p_i,   p[j+1] = p[j] + h sum_i b~_i l_i,
+
+    p[j+1] given. Eliminating p[j] leaves one linear system for all stages p_i of a sample, solved as it stands.
+    """
+    u, partner, s, d = parts(net, vector), net.tableau.adjoint(), net.stages, net.dim
+    trajectory = states(net, vector, X)
+    costates = [final]
+    for layer in reversed(range(net.n_layers)):
+        h = u["h"][layer]
+        arguments, _ = stages_of_layer(net, u, layer, trajectory[layer])
+        before = np.empty_like(final)
+        for sample, p_next in enumerate(costates[-1]):
+            slopes = [ACTIVATIONS[net.activation].slope(argument[sample]) for argument in arguments]
+            transposed = [stage(u, "K", layer, i).T * slopes[i] for i in range(s)]
+            # p_i - p[j+1] = h sum_l (a~_il - b~_l) l_l
+            system = np.eye(s * d)
+            for i in range(s):
+                for m in range(s):
+                    block = h * (partner.A[i, m] - partner.b[m]) * transposed[m]
+                    system[i * d : (i + 1) * d, m * d : (m + 1) * d] += block
+            p_stages = np.linalg.solve(system, np.tile(p_next, s)).reshape(s, d)
+            before[sample] = p_next + h * sum(partner.b[i] * transposed[i] @ p_stages[i] for i in range(s))
+        costates.append(before)
+    return np.array(costates[::-1])
