@@ -27,9 +27,15 @@ def sigmoid(z: Array) -> Array:
     return 0.5 * (1 + np.tanh(0.5 * z))
 
 
+def log1p(z: Array) -> Array:
+    """NumPy's complex log1p loses the digits of small numbers; this is exact for the tiny imaginary part of a step."""
+    real = np.log1p(z.real)
+    return real + 1j * z.imag / (1 + z.real) if np.iscomplexobj(z) else real
+
+
 def softplus(z: Array) -> Array:
     sign = np.where(z.real > 0, -1.0, 1.0)
-    return np.where(z.real > 0, z, 0) + np.log1p(np.exp(sign * z))
+    return np.where(z.real > 0, z, 0) + log1p(np.exp(sign * z))
 
 
 ACTIVATIONS = {
@@ -100,8 +106,9 @@ def losses(z: Array, y: Array, loss: str) -> Array:
     assert loss == "cross_entropy"
     if z.shape[1] == 1:
         return softplus(np.where(target == 1, -z, z))[:, 0]
-    largest = z.real.max(axis=1, keepdims=True)
-    return np.log(np.exp(z - largest).sum(axis=1)) + (largest[:, 0] - (target * z).sum(axis=1))
+    largest = np.eye(z.shape[1], dtype=bool)[z.real.argmax(axis=1)]
+    others = np.where(largest, 0, np.exp(z - z[largest][:, None])).sum(axis=1)
+    return log1p(others) + (z[largest] - (target * z).sum(axis=1))
 
 
 def regulariser(net: ocdl.Network, vector: Array, penalty: ocdl.Regulariser | None) -> Any:

@@ -14,14 +14,17 @@ from ocdl import _core
 
 FloatArray = NDArray[Any]  # float32 or float64, whichever the network has
 LabelArray = NDArray[np.int64]
+LARGEST_COUNT = 2**31 - 1  # of layers, components, threads; what the core's integers hold
 
 
 def integer(value: object, name: str, *, least: int) -> int:
-    """Return a whole number that is at least `least`."""
+    """Return a whole number that is at least `least`, and not absurdly large."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {_described(value)}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
+    if value > LARGEST_COUNT:
+        raise ValueError(f"{name} must be at most {LARGEST_COUNT}, got {value}")
     return int(value)
 
 
@@ -29,7 +32,10 @@ def real(value: object, name: str) -> float:
     """Return a finite real number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {_described(value)}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise ValueError(f"{name} must be finite, got a number beyond the range of float64") from error
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, got {number}")
     return number
@@ -87,11 +93,23 @@ def _converted(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
         raw = np.asarray(value)
     except ValueError as error:
         raise ValueError(f"{name} must be an array of real numbers, got a ragged sequence") from error
-    if raw.dtype.kind not in "biufO":
+    if raw.dtype.kind == "O":
+        raw = _numbers(raw, name)
+    elif raw.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {raw.dtype}")
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(raw, dtype=dtype).reshape(raw.shape)
+
+
+def _numbers(objects: NDArray[np.object_], name: str) -> NDArray[np.float64]:
+    """Return Python's numbers (fractions, decimals, large integers) as float64; text is none, even where it reads so."""
+    for value in objects.flat:
+        if value is None or isinstance(value, (str, bytes)):
+            raise TypeError(f"{name} must hold real numbers, got {_described(value)}")
     try:
-        with np.errstate(over="ignore"):
-            return np.ascontiguousarray(raw, dtype=dtype).reshape(raw.shape)
+        return objects.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError(f"{name} must hold finite numbers, got one beyond the range of float64") from error
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must hold real numbers: {error}") from error
 
@@ -100,7 +118,7 @@ def _not_finite(value: ArrayLike, array: FloatArray, bad: int, name: str, dtype:
     place = np.unravel_index(bad, array.shape)
     original = np.asarray(value)[place]
     entry = f"{name}[{', '.join(str(int(i)) for i in place)}]"
-    if np.isfinite(original):
+    if isinstance(original, np.number) and np.isfinite(original):
         return f"{entry} = {original} is too large for {dtype}"
     return f"{entry} is {original}; all of {name} must be finite"
 
@@ -145,10 +163,7 @@ def _whole_numbers(y: ArrayLike) -> LabelArray:
     except ValueError as error:
         raise ValueError("y must be an array of labels, got a ragged sequence") from error
     if raw.dtype.kind == "O":
-        try:
-            raw = raw.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"y must hold the labels 0, 1, ... as whole numbers: {error}") from error
+        raw = _numbers(raw, "y")
     if raw.dtype.kind not in "biuf":
         raise TypeError(f"y must hold the labels 0, 1, ... as whole numbers, got dtype {raw.dtype}")
     if raw.dtype.kind == "f":
@@ -157,7 +172,9 @@ def _whole_numbers(y: ArrayLike) -> LabelArray:
             place = np.unravel_index(int(np.argmax(wrong)), raw.shape)
             entry = f"y[{', '.join(str(int(i)) for i in place)}]"
             raise ValueError(f"{entry} is {raw[place]}; labels are the whole numbers 0, 1, ...")
-    return np.ascontiguousarray(raw, dtype=np.int64)
+    if raw.dtype == np.uint64:
+        raw = np.minimum(raw, np.iinfo(np.int64).max)
+    return np.ascontiguousarray(raw, dtype=np.int64).reshape(raw.shape)
 
 
 def weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any]) -> FloatArray | None:
@@ -172,6 +189,10 @@ def weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any
         raise ValueError(f"sample_weight[{lowest}] is {array[lowest]}; weights must not be negative")
     if not array.any():
         raise ValueError("sample_weight is 0 for every sample; at least one must be positive")
+    with np.errstate(over="ignore"):
+        total = np.sum(array, dtype=np.float64)
+    if not np.isfinite(total):
+        raise ValueError("sample_weight has a sum beyond the range of float64; scale it down")
     return array
 
 

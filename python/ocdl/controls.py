@@ -97,7 +97,7 @@ class Controls:
 
     def copy(self) -> Self:
         """Return controls with memory of their own."""
-        return self._with(self._vector.copy())
+        return type(self)(self._layout, self._vector.copy(), None if self.X is None else self.X.copy())
 
     def dot(self, other: Controls) -> float:
         """Return the inner product over all parts."""

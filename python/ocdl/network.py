@@ -296,9 +296,10 @@ class Network:
         """
         vector, X, labels, weights = self._problem(u, X, y, sample_weight)
         J, gradient, input_gradient = self._core_network.value_and_grad(
-            vector, X, labels, weights, _core_of(objective), input_grad
+            vector, X, labels, weights, _core_of(objective), _validation.boolean(input_grad, "input_grad")
         )
-        if not math.isfinite(J) or _core.first_non_finite(gradient) >= 0:
+        derivatives = (gradient,) if input_gradient is None else (gradient, input_gradient)
+        if not math.isfinite(J) or any(_core.first_non_finite(array) >= 0 for array in derivatives):
             self._report_overflow(vector, X)
         return J, Controls(self._layout, gradient, input_gradient)
 

@@ -43,23 +43,23 @@ template <std::floating_point T>
   return scaled / (scaled + below) * tail;
 }
 
-/// log(1 + e^x) = max(x, 0) + log(1 + E),  E = e^-|x| = power * above / below.
+/// log(1 + e^x) = max(x, 0) + log(1 + E),  E = e^-|x|.
 ///
 /// log(1 + E) = j ln 2 + 2 s + s^3 R(s^2) with s = (1 + E - 2^j) / (1 + E + 2^j), where j = 1 for E > sqrt 2 - 1,
-/// else 0; written with above and below, s is the only division.
+/// else 0. With E = scaled / below, s is the only division.
 template <std::floating_point T>
 [[gnu::always_inline]] inline Pack<T> softplus(Pack<T> x) {
   using namespace detail;
-  constexpr T ln2 = std::numbers::ln2_v<T>;
-  auto [power, tail, v, above, below] = reduce_exponential<T>(clamp_exponential<T, underflow<T>, 0>(-magnitude<T>(x)));
+  Pack<T> decay = clamp_exponential<T, underflow<T>, 0>(-magnitude<T>(x));
+  auto [power, tail, v, above, below] = reduce_exponential<T>(decay);
   Pack<T> scaled = power * above;
   BitPack<T> near_one = scaled > below * (std::numbers::sqrt2_v<T> - 1);
   Pack<T> excess = near_one ? below : Pack<T>{};
-  Pack<T> s = (scaled - excess) / ((scaled + (below + below)) + excess);
+  Pack<T> s = (scaled - excess) / ((scaled + (below + below)) + excess) * tail;
   Pack<T> z = s * s;
-  Pack<T> factor = (T(2) + z * polynomial(log_coefficients<T>, z)) * tail;
   Pack<T> positive_part = x > T(0) ? x : Pack<T>{};
-  return s * factor + (positive_part + (near_one ? broadcast<T>(ln2) : Pack<T>{}));
+  Pack<T> logarithm_of_power = near_one ? broadcast<T>(std::numbers::ln2_v<T>) : Pack<T>{};
+  return s * (z * polynomial(log_coefficients<T>, z)) + ((s + s) + (positive_part + logarithm_of_power));
 }
 
 /// The slope of softplus from its value k: sigmoid(x) = 1 - e^-k.

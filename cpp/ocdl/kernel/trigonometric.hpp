@@ -8,7 +8,7 @@
 
 #include "ocdl/kernel/exponential.hpp"
 
-/// Sine and cosine of packs, together: at most 4.5 ulp off for every finite argument, zeros of the functions included.
+/// Sine and cosine of packs, together: at most 4.5 ulp off for every finite argument, near their zeros as well.
 namespace ocdl {
 
 template <std::floating_point T>

@@ -71,7 +71,8 @@ class Evaluation {
 
   Wide<T> run() {
     const double sweeps = out_.any() ? 2.5 : 1;
-    const int threads = threads_for(sweeps * forward_work(net_, data_.samples));
+    const ThreadChoice choice(sweeps * forward_work(net_, data_.samples));
+    const int threads = choice.threads();
     workspace_.reserve(plan_.by_team ? 1 : threads, memory_size(threads));
     loss_ = Wide<T>{};
     for_each_block(

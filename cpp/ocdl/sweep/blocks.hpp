@@ -55,12 +55,7 @@ BlockPlan plan_blocks(const Network& net, Index samples) {
   return {whole_tiles(std::min(cached, shared)), false, storage};
 }
 
-/// Threads that `work` (activations evaluated, about a nanosecond each) can feed.
-inline int threads_for(double work) {
-  constexpr double least_work = 20e3;
-  return work < least_work ? 1 : ThreadLimit::get();
-}
-
+/// Activations of a forward sweep, each with its share of the products.
 inline double forward_work(const Network& net, Index samples) {
   const double products = 1.0 + static_cast<double>(net.dim) / 8;
   return static_cast<double>(samples * net.layers * net.stages * net.dim) * products;

@@ -3,6 +3,7 @@
 #include "ocdl/sweep/blocks.hpp"
 #include "ocdl/sweep/tangent.hpp"
 #include "ocdl/sweep/workspace.hpp"
+#include "ocdl/thread_policy.hpp"
 
 /// Sweeps of all samples: blocks in, rows out.
 namespace ocdl {
@@ -28,7 +29,8 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, T
              Workspace<T>& workspace) {
   const BlockPlan plan = plan_blocks<T>(net, samples);
   const Index plane = net.dim * plan.samples;
-  const int threads = threads_for(forward_work(net, samples));
+  const ThreadChoice choice(forward_work(net, samples));
+  const int threads = choice.threads();
   const Integrator<T> integrator(net, controls);
   const Controls<const T> u = net.split(controls);
   const StateRows<T> state_rows(states, net, samples);
@@ -70,7 +72,8 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
   BlockPlan plan = plan_blocks<T>(net, samples);
   plan.by_team = false;
   const Index plane = net.dim * plan.samples;
-  const int threads = threads_for(2 * forward_work(net, samples));
+  const ThreadChoice choice(2 * forward_work(net, samples));
+  const int threads = choice.threads();
   const Tangent<T> sweep(net, controls, direction);
   const StateRows<T> tangent_rows(tangents, net, samples);
   const Index scratch_planes = Tangent<T>::scratch_planes(net.stages);

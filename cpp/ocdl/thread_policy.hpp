@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "ocdl/parallel.hpp"
+
+namespace ocdl {
+
+/// How many threads an evaluation takes, decided anew each time: threads only where they pay.
+///
+/// Little work stays serial and much work takes every thread. In between it depends on the machine: next to a busy
+/// process, two threads that have to wait for each other can be many times slower than one. Both ways are timed and the
+/// faster one is kept. The other one is tried again whenever the time spent since then is worth what the trial may cost,
+/// so that trials take a few per cent of the time at most. Results do not depend on the choice.
+class ThreadChoice {
+ public:
+  /// `work`: activations evaluated, about a nanosecond each.
+  explicit ThreadChoice(double work) : threads_(ThreadLimit::get()) {
+    if (threads_ == 1) return;
+    if (work < least_work) threads_ = 1;
+    else if (work < ample_work) {
+      record_ = &records()[static_cast<std::size_t>(std::log2(work / least_work))];
+      if (!record_->prefers_threads(threads_)) threads_ = 1;
+      started_ = Clock::now();
+    }
+  }
+  ~ThreadChoice() {
+    if (record_) record_->note(threads_ > 1, std::chrono::duration<double>(Clock::now() - started_).count());
+  }
+  ThreadChoice(const ThreadChoice&) = delete;
+  ThreadChoice& operator=(const ThreadChoice&) = delete;
+
+  int threads() const { return threads_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr double least_work = 20e3, ample_work = 20e6;
+  static constexpr double trial_share = 0.04;  ///< of the time may go into trials of the slower way
+
+  /// What this thread has seen of evaluations of one size.
+  struct Record {
+    double serial = 0, threaded = 0;  ///< seconds of the latest evaluation; 0: never tried
+    double credit = 0;                ///< seconds that a trial of the slower way may cost by now
+    int limit = 0;
+    bool warm = false;  ///< the first threaded evaluation starts the threads and does not count
+
+    bool prefers_threads(int threads) {
+      if (limit != threads) *this = Record{.limit = threads};
+      if (serial == 0) return false;
+      if (threaded == 0) return true;
+      const bool faster_way = threaded < serial;
+      return credit > std::abs(threaded - serial) ? !faster_way : faster_way;
+    }
+    void note(bool with_threads, double seconds) {
+      const double other = with_threads ? serial : threaded;
+      if (with_threads && !warm) {
+        warm = true;
+        return;
+      }
+      (with_threads ? threaded : serial) = seconds;
+      const bool trial = other > 0 && seconds > other;
+      credit = trial ? 0 : credit + trial_share * seconds;
+    }
+  };
+
+  static std::array<Record, 10>& records() {
+    static thread_local std::array<Record, 10> own;
+    return own;
+  }
+
+  int threads_;
+  Record* record_ = nullptr;
+  Clock::time_point started_;
+};
+
+}  // namespace ocdl

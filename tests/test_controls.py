@@ -1,0 +1,141 @@
+"""Controls are a vector with names for its parts."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import ocdl
+from ocdl import Controls, Network
+
+PARTS = ("K", "b", "h", "W", "mu")
+NETWORKS = [
+    Network(2, 3, n_outputs=3, augment=1),
+    Network(2, 3, residual=False),
+    Network(2, 3, tableau="kutta4", stage_controls=True),
+    Network(2, 3, dtype="float32"),
+]
+every_network = pytest.mark.parametrize("net", NETWORKS, ids=repr)
+
+
+def random_controls(net: Network, seed: int = 0) -> Controls:
+    return net.from_vector(np.random.default_rng(seed).normal(size=net.n_controls))
+
+
+@every_network
+def test_the_vector_holds_the_parts_in_order(net: Network) -> None:
+    u = random_controls(net)
+    stages = (net.stages,) if net.stage_controls else ()
+    assert u.K.shape == (net.n_layers, *stages, net.dim, net.dim)
+    assert u.b.shape == (net.n_layers, *stages, net.dim)
+    assert u.h.shape == (net.n_layers if net.residual else 0,)
+    assert u.W.shape == (net.n_outputs, net.dim)
+    assert u.mu.shape == (net.n_outputs,)
+    np.testing.assert_array_equal(u.to_vector(), np.concatenate([getattr(u, part).ravel() for part in PARTS]))
+    np.testing.assert_array_equal(net.from_vector(u.to_vector()).to_vector(), u.to_vector())
+    assert u.to_vector().dtype == net.dtype
+
+
+@every_network
+def test_arithmetic_is_that_of_the_vectors(net: Network) -> None:
+    u, v = random_controls(net, 1), random_controls(net, 2)
+    a, b = u.to_vector(), v.to_vector()
+    for result, expected in [
+        (u + v, a + b),
+        (u - v, a - b),
+        (-u, -a),
+        (2 * u, 2 * a),
+        (u * 0.5, 0.5 * a),
+        (u / 4, a / 4),
+        (np.float64(0.1) * u, 0.1 * a),
+        (np.int64(3) * u, 3 * a),
+        (np.float32(0.5) * u, 0.5 * a),
+    ]:
+        assert isinstance(result, Controls)
+        assert result.to_vector().dtype == net.dtype
+        np.testing.assert_array_equal(result.to_vector(), expected.astype(net.dtype))
+    assert u.dot(v) == pytest.approx(np.dot(a.astype(float), b.astype(float)), rel=1e-5)
+    assert u.norm() ** 2 == pytest.approx(u.dot(u), rel=1e-6)
+    assert isinstance(u.dot(v), float)
+    assert isinstance(u.norm(), float)
+    np.testing.assert_array_equal(u.to_vector(), a)  # the operands stay as they are
+
+
+def test_the_parts_are_views() -> None:
+    u = random_controls(NETWORKS[0])
+    for part in PARTS:
+        getattr(u, part)[...] = 7
+        assert (getattr(u, part) == 7).all()
+    assert (u.to_vector() == 7).all()
+    u.to_vector()[...] = 1
+    assert (u.to_vector() == 7).all()
+
+
+def test_parts_cannot_be_replaced_by_arrays_of_another_shape() -> None:
+    u = random_controls(NETWORKS[0])
+    for part in PARTS:
+        with pytest.raises(AttributeError):
+            setattr(u, part, np.zeros(1))
+    with pytest.raises(AttributeError):
+        u.k = 3  # type: ignore[attr-defined]
+
+
+def gradient_with_data() -> Controls:
+    net = Network(2, 3)
+    return net.value_and_grad(net.init(random_state=0), np.ones((4, 2)), [0, 1, 0, 1], input_grad=True)[1]
+
+
+@pytest.mark.parametrize("duplicate", [Controls.copy, copy.deepcopy, lambda u: pickle.loads(pickle.dumps(u))])
+@pytest.mark.parametrize("u", [*map(random_controls, NETWORKS), gradient_with_data()], ids=repr)
+def test_duplicates_have_memory_of_their_own(u: Controls, duplicate) -> None:
+    twin, vector = duplicate(u), u.to_vector()
+    np.testing.assert_array_equal(twin.to_vector(), vector)
+    np.testing.assert_array_equal(twin.X, u.X)
+    twin.K[...] = 7
+    np.testing.assert_array_equal(u.to_vector(), vector)
+    if u.X is not None:
+        assert not np.shares_memory(twin.X, u.X)
+
+
+def test_a_pickle_serves_the_network_it_came_from() -> None:
+    net = Network(2, 3)
+    u = pickle.loads(pickle.dumps(net.init(random_state=0)))
+    assert net.value(u, [[0.0, 1.0]], [1]) == net.value(net.init(random_state=0), [[0.0, 1.0]], [1])
+
+
+@pytest.mark.parametrize("other", [1.0, np.zeros(24), None, "u"])
+def test_sums_with_anything_else_are_refused(other: object) -> None:
+    u = Network(2, 3).init(random_state=0)
+    for operation in (lambda: u + other, lambda: other + u, lambda: u - other):
+        with pytest.raises(TypeError):
+            operation()
+    with pytest.raises(TypeError, match="dot takes controls, got"):
+        u.dot(other)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("factor", [np.ones(24), 1j, "2", None])
+def test_products_with_anything_but_a_number_are_refused(factor: object) -> None:
+    u = Network(2, 3).init(random_state=0)
+    for operation in (lambda: u * factor, lambda: factor * u, lambda: u / factor):
+        with pytest.raises(TypeError):
+            operation()
+
+
+def test_controls_of_another_network_are_refused() -> None:
+    u, v = Network(2, 3).init(random_state=0), Network(2, 4).init(random_state=0)
+    for operation in (lambda: u + v, lambda: u - v, lambda: u.dot(v)):
+        with pytest.raises(ValueError, match=r"controls of different networks, <Controls K \(3, .*K \(4, "):
+            operation()
+
+
+def test_controls_of_an_equal_network_are_accepted() -> None:
+    u, v = (Network(2, 3).init(random_state=0) for _ in range(2))
+    assert (u - v).norm() == 0
+    assert Network(2, 3, tableau="kutta4").predict(u, [[0.0, 1.0]]).shape == (1, 1)
+
+
+def test_repr() -> None:
+    assert repr(ocdl.Network(2, 3).controls()) == "<Controls K (3, 2, 2), b (3, 2), h (3,), W (1, 2), mu (1,), float64>"
