@@ -48,8 +48,8 @@ check: $(VENV)/.installed $(VENV)/.dev  ## lint, formatting, types, and the stub
 	$(BIN)/mypy --strict
 	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	@# Classes themselves are let pass (their metaclass is pybind11's own), their members are not.
-	@mkdir -p build && echo 'ocdl\._core\.[A-Z]\w*' > build/stubtest-allowlist
-	MYPYPATH=python $(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml \
+	@mkdir -p build && printf '%s\n' 'ocdl\._core\.[A-Z]\w*' > build/stubtest-allowlist
+	$(ON_PATH) MYPYPATH=python $(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml \
 	  --allowlist build/stubtest-allowlist --ignore-unused-allowlist ocdl._core ocdl._cpu
 
 format: $(VENV)/.dev  ## rewrite the sources in the project's format

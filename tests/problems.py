@@ -36,7 +36,10 @@ class Problem:
 
 
 def random_problem(net: Network, samples: int, seed: int = 0) -> Problem:
-    """Controls of a size that keeps the flow tame; on free networks steps of both signs, one of them 0."""
+    """Controls of a size that keeps the flow tame; on free networks steps of both signs, one of them 0.
+
+    Outputs are at most 4: the squared loss of a larger one is the square of 1 minus a number close to 1.
+    """
     rng = np.random.default_rng(seed)
     u = net.from_vector(rng.normal(size=net.n_controls))
     u.K[...] /= np.sqrt(net.dim)
@@ -48,6 +51,9 @@ def random_problem(net: Network, samples: int, seed: int = 0) -> Problem:
         if net.time_steps == "simplex":
             u.h[...] = ocdl.project_simplex(u.h, net.horizon)
     X, dX = (rng.normal(size=(samples, net.n_features)).astype(net.dtype) for _ in range(2))
+    excess = max(1.0, float(np.abs(net.predict(u, X)).max()) / 4)
+    u.W[...] /= excess
+    u.mu[...] /= excess
     du = net.from_vector(rng.normal(size=net.n_controls))
     y = rng.integers(0, max(net.n_outputs, 2), samples)
     return Problem(net, u, du, X, dX, y, rng.uniform(0, 2, samples).astype(net.dtype))

@@ -1,7 +1,7 @@
 """Plain transcriptions of the formulas of the mathematics page, one sample after the other where that is shortest.
 
-Nothing here is shared with the package but the tableau's numbers. All functions accept complex controls and data, so that
-the complex step, Im J(u + i eps w) / eps, differentiates them without cancellation.
+Nothing here is shared with the package but the tableau's numbers. All functions accept complex controls and data, so
+that the complex step, Im J(u + i eps w) / eps, differentiates them without cancellation.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def parts(net: ocdl.Network, vector: Array) -> dict[str, Array]:
     shapes = {"K": (N, s, d, d), "b": (N, s, d), "h": (N if net.residual else 0,), "W": (q, d), "mu": (q,)}
     cuts = np.cumsum([np.prod(shape, dtype=int) for shape in shapes.values()])
     assert cuts[-1] == len(vector)
-    return {name: piece.reshape(shape) for (name, shape), piece in zip(shapes.items(), np.split(vector, cuts[:-1]))}
+    pieces = np.split(vector, cuts[:-1])
+    return {name: piece.reshape(shape) for (name, shape), piece in zip(shapes.items(), pieces, strict=True)}
 
 
 def stage(u: dict[str, Array], name: str, layer: int, i: int) -> Array:

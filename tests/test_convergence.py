@@ -1,7 +1,7 @@
 """Observed orders of convergence: those that the tableaux derive from their coefficients.
 
-The controls are constant in time, so that the network is a method for y' = tanh(K y + b) and its classical order applies:
-to the states, to the costates (adjoint and method form a symplectic pair) and to the gradient.
+The controls are constant in time, so that the network is a method for y' = tanh(K y + b) and its classical order
+applies: to the states, to the costates (adjoint and method form a symplectic pair) and to the gradient.
 """
 
 from __future__ import annotations
@@ -76,9 +76,7 @@ def flow_and_loss(arguments: list[mp.mpf], label: int) -> tuple[list[mp.mpf], mp
     return y, mp.log1p(mp.exp(-z if label else z))
 
 
-def taylor_step(
-    y: list[mp.mpf], matrix: list[list[mp.mpf]], bias: list[mp.mpf], h: mp.mpf, terms: int
-) -> list[mp.mpf]:
+def taylor_step(y: list[mp.mpf], matrix: list[list[mp.mpf]], bias: list[mp.mpf], h: mp.mpf, terms: int) -> list[mp.mpf]:
     """One step for y' = tanh(z), z = K y + b. The series of t = tanh(z) follows from t' = s z', s = 1 - t^2."""
     series = [[component] for component in y]
     z: list[list[mp.mpf]] = [[], []]

@@ -72,10 +72,10 @@ def test_discrete_integration_by_parts(problem: Problem, objective: Objective) -
 @given(problems(tableau=any_tableau, max_layers=5, max_dim=3, max_samples=3), objectives)
 def test_the_gradient_is_that_of_the_transcribed_objective(problem: Problem, objective: Objective) -> None:
     net, vector, weights = problem.net, problem.u.to_vector(), problem.sample_weight
-    J, g = net.value_and_grad(*problem.data, objective, weights, input_grad=True)
+    value, g = net.value_and_grad(*problem.data, objective, weights, input_grad=True)
     expected = reference.value(net, vector, problem.X, problem.y, objective, weights)
     by_controls, by_data = reference.gradient(net, vector, problem.X, problem.y, objective, weights)
-    assert J == pytest.approx(expected, rel=1e-13, abs=0)
+    assert value == pytest.approx(expected, rel=1e-13, abs=0)
     assert g.X is not None
     assert relative_error(g.to_vector(), by_controls) <= 1e-12
     assert relative_error(g.X, by_data) <= 1e-12
@@ -96,8 +96,8 @@ def test_every_tableau_activation_and_loss(tableau: str, activation: str, loss: 
     t = net.forward(problem.u, X)
     assert relative_error(t.states, reference.states(net, vector, X)) <= 1e-13
     assert relative_error(t.outputs, reference.outputs(net, vector, X)) <= 1e-13
-    J, g = net.value_and_grad(*problem.data, objective)
-    assert J == pytest.approx(reference.value(net, vector, X, problem.y, objective), rel=1e-13, abs=0)
+    value, g = net.value_and_grad(*problem.data, objective)
+    assert value == pytest.approx(reference.value(net, vector, X, problem.y, objective), rel=1e-13, abs=0)
     assert relative_error(g.to_vector(), reference.gradient(net, vector, X, problem.y, objective)[0]) <= 1e-13
     expected = reference.tangents(net, vector, X, problem.du.to_vector(), problem.dX)
     assert relative_error(net.tangent(problem.u, X, problem.du, problem.dX), expected) <= 1e-13

@@ -183,7 +183,11 @@ def with_bad(part: str) -> ocdl.Controls:
         (Network(2, 3, n_outputs=3).init(random_state=0), ValueError, r"u does not fit the network: .*W \(3, 2\)"),
         (Network(2, 3, stage_controls=True).init(random_state=0), ValueError, r"u does not fit .*K \(3, 1, 2, 2\)"),
         (Network(2, 3, residual=False).init(random_state=0), ValueError, r"u does not fit the network: .*h \(0,\)"),
-        (Network(2, 3, dtype="float32").init(random_state=0), ValueError, "u does not fit the network: .*float32.*float64"),
+        (
+            Network(2, 3, dtype="float32").init(random_state=0),
+            ValueError,
+            "u does not fit the network: .*float32.*float64",
+        ),
         (U.to_vector(), TypeError, r"u must be Controls, as net.init\(\) and net.controls\(\) make them, got ndarray"),
         (None, TypeError, "u must be Controls.* got NoneType"),
         *((with_bad(part), ValueError, rf"u\.{part}\[.*\] is nan; all of u\.{part} must be finite") for part in "KbhW"),
@@ -275,7 +279,11 @@ def build_network(**argument: Any) -> Network:
         (build_network, "tableau", ocdl.tableaux()),
         (Objective, "loss", LOSSES),
         (Objective, "reduction", ["mean", "sum"]),
-        (lambda architecture: Network.preset(architecture, 2, 3), "architecture", ["net", "resnet", "odenet", "odenet+simplex"]),
+        (
+            lambda architecture: Network.preset(architecture, 2, 3),
+            "architecture",
+            ["net", "resnet", "odenet", "odenet+simplex"],
+        ),
         (lambda scheme: NET.init(random_state=0, scheme=scheme), "scheme", ["paper", "scaled"]),
     ],
 )
@@ -299,7 +307,11 @@ def test_wrong_random_states(seed: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"K": np.zeros((2, 2, 2))}, ValueError, r"K must have shape \(3, 2, 2\), \(layers, dim, dim\), got \(2, 2, 2\)"),
+        (
+            {"K": np.zeros((2, 2, 2))},
+            ValueError,
+            r"K must have shape \(3, 2, 2\), \(layers, dim, dim\), got \(2, 2, 2\)",
+        ),
         ({"b": np.zeros((3, 3))}, ValueError, r"b must have shape \(3, 2\), \(layers, dim\), got \(3, 3\)"),
         ({"h": [1.0]}, ValueError, r"h must have shape \(3,\), \(layers,\), got \(1,\)"),
         ({"W": [1.0, 2.0]}, ValueError, r"W must have shape \(1, 2\), \(outputs, dim\), got \(2,\)"),
@@ -327,7 +339,7 @@ def test_stage_controls_of_the_wrong_shape(shape: tuple[int, ...]) -> None:
 
 
 def test_steps_where_there_are_none_or_not_any() -> None:
-    with pytest.raises(ValueError, match="h: a feed-forward network .* has no time steps"):
+    with pytest.raises(ValueError, match=r"h: a feed-forward network .* has no time steps"):
         Network(2, 3, residual=False).controls(h=[0.1, 0.2, 0.3])
     simplex = Network(2, 3, time_steps="simplex")
     with pytest.raises(ValueError, match=r"h\[1\] is -0.5; on the simplex no step is negative"):

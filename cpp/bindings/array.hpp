@@ -8,8 +8,9 @@
 
 #include "ocdl/types.hpp"
 
-/// The one rule between NumPy and the core: an array comes in C order and in the network's own number type, is viewed
-/// and never copied (the Python layer converts what is different, once); results are new arrays that NumPy owns.
+/// The one rule between NumPy and the core: an array comes in C order and in the network's own number type,
+/// is viewed and never copied (the Python layer converts what is different, once); results are new arrays
+/// that NumPy owns.
 namespace ocdl {
 
 template <class T>

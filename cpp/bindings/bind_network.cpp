@@ -17,7 +17,8 @@ Workspace<T>& workspace() {
 }
 
 template <class T>
-Data<T> view_data(const Network& net, const Array<T>& X, const Array<std::int64_t>& y, const OptionalArray<T>& weights) {
+Data<T> view_data(const Network& net, const Array<T>& X, const Array<std::int64_t>& y,
+                  const OptionalArray<T>& weights) {
   const Index samples = y.size();
   return {view(X, samples * net.features, "X"), y.data(), view(weights, samples, "sample_weight"), samples};
 }
@@ -75,7 +76,8 @@ py::tuple bound_value_and_grad(const Network& net, const Array<T>& u, const Arra
   Array<T> gradient(net.control_size());
   std::optional<Array<T>> input_gradient;
   if (with_inputs) input_gradient = Array<T>({data.samples, net.features});
-  const Derivatives<T> out{gradient.mutable_data(), with_inputs ? input_gradient->mutable_data() : nullptr, nullptr};
+  const Derivatives<T> out{gradient.mutable_data(), with_inputs ? input_gradient->mutable_data() : nullptr,
+                           nullptr};
   double result = 0;
   {
     const py::gil_scoped_release release;
@@ -124,7 +126,8 @@ void bind_evaluations(py::class_<Network>& cls) {
   cls.def("forward", &bound_forward<T>, u, X, py::arg("with_states"));
   cls.def("tangent", &bound_tangent<T>, u, X, py::arg("du").noconvert(), py::arg("dX").noconvert());
   cls.def("value", &bound_value<T>, u, X, y, weights, py::arg("objective"));
-  cls.def("value_and_grad", &bound_value_and_grad<T>, u, X, y, weights, py::arg("objective"), py::arg("with_inputs"));
+  cls.def("value_and_grad", &bound_value_and_grad<T>, u, X, y, weights, py::arg("objective"),
+          py::arg("with_inputs"));
   cls.def("adjoint", &bound_adjoint<T>, u, X, y, weights, py::arg("objective"));
 }
 
@@ -138,15 +141,16 @@ void bind_network(py::module_& m) {
            py::arg("loss"), py::arg("mean"), py::arg("tikhonov"), py::arg("l1"), py::arg("time_smoothness"));
 
   py::class_<Network> network(m, "Network");
-  network.def(
-      py::init([](Index features, Index dim, Index layers, Index outputs, const Tableau& tableau,
-                  std::string_view activation, bool residual, bool stage_controls, bool learns_steps, double horizon) {
-        return Network(features, dim, layers, outputs, tableau, enum_from<Activation>(activation_names, activation),
-                       residual, stage_controls, learns_steps, horizon);
-      }),
-      py::arg("features"), py::arg("dim"), py::arg("layers"), py::arg("outputs"), py::arg("tableau"),
-      py::arg("activation"), py::arg("residual"), py::arg("stage_controls"), py::arg("learns_steps"),
-      py::arg("horizon"));
+  network.def(py::init([](Index features, Index dim, Index layers, Index outputs, const Tableau& tableau,
+                          std::string_view activation, bool residual, bool stage_controls, bool learns_steps,
+                          double horizon) {
+                return Network(features, dim, layers, outputs, tableau,
+                               enum_from<Activation>(activation_names, activation), residual, stage_controls,
+                               learns_steps, horizon);
+              }),
+              py::arg("features"), py::arg("dim"), py::arg("layers"), py::arg("outputs"), py::arg("tableau"),
+              py::arg("activation"), py::arg("residual"), py::arg("stage_controls"), py::arg("learns_steps"),
+              py::arg("horizon"));
   network.def_property_readonly("control_size", &Network::control_size);
   bind_evaluations<double>(network);
   bind_evaluations<float>(network);
@@ -159,7 +163,8 @@ void bind_network(py::module_& m) {
       "first_outside",
       [](const Array<std::int64_t>& labels, std::int64_t lowest, std::int64_t highest) -> Index {
         const auto outside = [&](std::int64_t label) { return label < lowest || label > highest; };
-        const auto *begin = labels.data(), *end = begin + labels.size(), *found = std::find_if(begin, end, outside);
+        const auto *begin = labels.data(), *end = begin + labels.size(),
+                   *found = std::find_if(begin, end, outside);
         return found == end ? -1 : found - begin;
       },
       py::arg("labels").noconvert(), py::arg("lowest"), py::arg("highest"));

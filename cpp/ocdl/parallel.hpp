@@ -10,8 +10,8 @@
 
 #include "ocdl/types.hpp"
 
-/// The only file that knows of threads. Nothing here changes a result: work is cut by the problem, never by the
-/// number of threads, and whatever is summed over blocks is summed in the order of the blocks.
+/// The only file that knows of threads. Nothing here changes a result: work is cut by the problem, never by
+/// the number of threads, and whatever is summed over blocks is summed in the order of the blocks.
 namespace ocdl {
 
 struct Range {
@@ -43,7 +43,8 @@ class Team {
 };
 
 /// ocdl's own number of threads. Unless it is set, OpenMP's limit for the calling thread holds, so that
-/// OMP_NUM_THREADS and libraries that lower the limit for a while are respected; nobody else's setting is changed.
+/// OMP_NUM_THREADS and libraries that lower the limit for a while are respected; nobody else's setting is
+/// changed.
 class ThreadLimit {
  public:
   static void set(int threads) {
@@ -72,7 +73,8 @@ class ThreadLimit {
   }
 };
 
-/// Runs body(team) on each of `threads` threads. One thread never enters OpenMP; the first exception is rethrown.
+/// Runs body(team) on each of `threads` threads. One thread never enters OpenMP; the first exception is
+/// rethrown.
 template <class Body>
 void parallel(int threads, const Body& body) {
   if (threads <= 1) return body(Team::alone());

@@ -10,16 +10,18 @@ namespace ocdl {
 
 /// How many threads an evaluation takes, decided anew each time: threads only where they pay.
 ///
-/// Little work stays serial and much work takes every thread. In between it depends on the machine: next to a busy
-/// process, two threads that have to wait for each other can be many times slower than one. Both ways are timed and the
-/// faster one is kept. The other one is tried again whenever the time spent since then is worth what the trial may cost,
-/// so that trials take a few per cent of the time at most. Results do not depend on the choice.
+/// Little work stays serial and much work takes every thread. In between it depends on the machine: next to a
+/// busy process, two threads that have to wait for each other can be many times slower than one. Both ways
+/// are timed and the faster one is kept. The other one is tried again whenever the time spent since then is
+/// worth what the trial may cost, so that trials take a few per cent of the time at most. Results do not
+/// depend on the choice.
 class ThreadChoice {
  public:
   /// `work`: activations evaluated, about a nanosecond each.
   explicit ThreadChoice(double work) : threads_(ThreadLimit::get()) {
     if (threads_ == 1) return;
-    if (work < least_work) threads_ = 1;
+    if (work < least_work)
+      threads_ = 1;
     else if (work < ample_work) {
       record_ = &records()[static_cast<std::size_t>(std::log2(work / least_work))];
       if (!record_->prefers_threads(threads_)) threads_ = 1;

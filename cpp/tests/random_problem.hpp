@@ -17,7 +17,8 @@ struct Problem {
   std::vector<std::int64_t> labels;
 
   Data<T> data() const {
-    return {X.data(), labels.data(), weights.empty() ? nullptr : weights.data(), static_cast<Index>(labels.size())};
+    return {X.data(), labels.data(), weights.empty() ? nullptr : weights.data(),
+            static_cast<Index>(labels.size())};
   }
 
   template <class S>
@@ -40,22 +41,24 @@ class Draw {
     return v;
   }
 
-  /// Controls of a size that neither saturates nor amplifies, so that roundoff stays roundoff; steps of both signs, some 0.
+  /// Controls of a size that neither saturates nor amplifies, so that roundoff stays roundoff; steps of both
+  /// signs, some 0.
   std::vector<double> controls(const Network& net) {
     const double root = std::sqrt(static_cast<double>(net.dim));
     std::vector<double> u = normals(net.control_size(), 1 / root);
     const Controls<double> parts = net.split(u.data());
     const double step = 1.0 / static_cast<double>(net.layers);
     const bool uniform = coin(0.3);
-    for (Index j = 0; j < net.h_size(); ++j) parts.h[j] = uniform ? step : coin(0.2) ? 0.0 : step * (0.5 + normal());
+    for (Index j = 0; j < net.h_size(); ++j)
+      parts.h[j] = uniform ? step : coin(0.2) ? 0.0 : step * (0.5 + normal());
     return u;
   }
 
   Network network(const std::string& tableau, Activation activation, Index layers, Index dim) {
     const bool residual = coin(0.85);
     const Index augment = coin(0.3) ? whole(0, dim - 1) : 0;
-    return Network(dim - augment, dim, layers, whole(1, 4), named(tableau), activation, residual, coin(0.4), residual && coin(0.8),
-                   1.0 + coin());
+    return Network(dim - augment, dim, layers, whole(1, 4), named(tableau), activation, residual, coin(0.4),
+                   residual && coin(0.8), 1.0 + coin());
   }
 
   Problem<double> problem(Network net, Index samples) {
@@ -94,8 +97,8 @@ template <class T>
 Result<T> gradient_of(const Problem<T>& p, const BlockPlan& plan) {
   Workspace<T> workspace;
   Result<T> r{0, std::vector<T>(p.controls.size()), std::vector<T>(p.X.size())};
-  Evaluation<T> evaluation(p.net, p.controls.data(), p.data(), p.objective, {r.controls.data(), r.inputs.data(), nullptr},
-                           workspace, plan);
+  Evaluation<T> evaluation(p.net, p.controls.data(), p.data(), p.objective,
+                           {r.controls.data(), r.inputs.data(), nullptr}, workspace, plan);
   r.value = evaluation.run();
   return r;
 }

@@ -50,7 +50,8 @@ const std::vector<Function<T>>& functions() {
 template <class T>
 double ulps(T value, Reference<T> exact) {
   using Limits = std::numeric_limits<T>;
-  if (std::isnan(exact) || std::isnan(value)) return std::isnan(exact) && std::isnan(value) ? 0 : Limits::infinity();
+  if (std::isnan(exact) || std::isnan(value))
+    return std::isnan(exact) && std::isnan(value) ? 0 : Limits::infinity();
   if (std::isinf(static_cast<T>(exact)) || std::isinf(value)) {  // one step below infinity is one ulp away
     constexpr T top = Limits::max();
     auto finite = [](Reference<T> x) { return static_cast<T>(std::clamp<Reference<T>>(x, -top, top)); };
@@ -59,7 +60,8 @@ double ulps(T value, Reference<T> exact) {
   int exponent;
   std::frexp(exact, &exponent);
   exponent = std::max(exponent, Limits::min_exponent);
-  return static_cast<double>(std::abs(value - exact) * std::ldexp(Reference<T>(1), Limits::digits - exponent));
+  return static_cast<double>(std::abs(value - exact) *
+                             std::ldexp(Reference<T>(1), Limits::digits - exponent));
 }
 
 /// Results of all values: a full number of packs is computed, the last one padded with zeros.
@@ -73,7 +75,8 @@ std::vector<T> apply(const Function<T>& function, std::vector<T> values) {
   return values;
 }
 
-/// Every exponent, the ranges in which the functions bend, and both sides of every point where a kernel switches.
+/// Every exponent, the ranges in which the functions bend, and both sides of every point where a kernel
+/// switches.
 template <class T>
 std::vector<T> arguments() {
   using Limits = std::numeric_limits<T>;
@@ -131,9 +134,11 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(zeros_infinities_and_nan_give_the_limits, T, Scala
     const std::vector<T> results = apply(function, values);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const T exact = static_cast<T>(function.reference(values[i]));
-      const bool same = std::isnan(exact) ? std::isnan(results[i])
-                                          : results[i] == exact && std::signbit(results[i]) == std::signbit(exact);
-      BOOST_CHECK_MESSAGE(same, function.name << '(' << values[i] << ") = " << results[i] << ", not " << exact);
+      const bool same = std::isnan(exact)
+                            ? std::isnan(results[i])
+                            : results[i] == exact && std::signbit(results[i]) == std::signbit(exact);
+      BOOST_CHECK_MESSAGE(same,
+                          function.name << '(' << values[i] << ") = " << results[i] << ", not " << exact);
     }
   }
 }

@@ -25,7 +25,8 @@ BOOST_AUTO_TEST_CASE(the_slope_of_an_activation_is_its_complex_step) {
 
 BOOST_AUTO_TEST_CASE(kinks_have_the_slope_of_their_left_side_at_zero_and_keep_nan) {
   const Index size = tile_width<double>;
-  for (const auto& [activation, left] : {std::pair{Activation::relu, 0.0}, std::pair{Activation::leaky_relu, leak}}) {
+  for (const auto& [activation, left] :
+       {std::pair{Activation::relu, 0.0}, std::pair{Activation::leaky_relu, leak}}) {
     std::vector<double> z(static_cast<std::size_t>(size), 0.0), one(z.size(), 1.0), slope(z.size());
     z[1] = std::numeric_limits<double>::quiet_NaN();
     activate<double>(activation, z.data(), slope.data(), size);
@@ -43,19 +44,21 @@ BOOST_AUTO_TEST_CASE(the_pull_back_is_the_transpose_of_the_push_forward) {
     for (const Index dim : {1, 2, 3, 4, 5, 9, 40}) {
       const Dense<double> field{dim, static_cast<Activation>(n)};
       const Index tiles = 3, size = field.run(tiles);
-      const std::vector<double> K = draw.normals(dim * dim), b = draw.normals(dim), dK = draw.normals(dim * dim),
-                                db = draw.normals(dim), y = draw.normals(size), v = draw.normals(size),
-                                g = draw.normals(size);
+      const std::vector<double> K = draw.normals(dim * dim), b = draw.normals(dim),
+                                dK = draw.normals(dim * dim), db = draw.normals(dim), y = draw.normals(size),
+                                v = draw.normals(size), g = draw.normals(size);
       const auto plane = [&] { return std::vector<double>(static_cast<std::size_t>(size)); };
-      std::vector<double> k = plane(), slope = plane(), pushed = plane(), scratch = plane(), delta = plane(), eta = plane();
+      std::vector<double> k = plane(), slope = plane(), pushed = plane(), scratch = plane(), delta = plane(),
+                          eta = plane();
       std::vector<double> K_gradient(K.size()), b_gradient(b.size());
       std::vector<double> panels(static_cast<std::size_t>(panel::transposed_size<double>(dim, tiles)));
       field.evaluate(K.data(), b.data(), y.data(), k.data(), slope.data(), tiles);
-      field.push_forward(K.data(), dK.data(), db.data(), y.data(), k.data(), slope.data(), v.data(), pushed.data(),
-                         scratch.data(), tiles);
-      field.pull_back(K.data(), k.data(), slope.data(), 1.0, g.data(), delta.data(), eta.data(), tiles, product.data());
-      field.control_gradient(delta.data(), y.data(), tiles, false, K_gradient.data(), b_gradient.data(), panels.data(),
-                             Team::alone());
+      field.push_forward(K.data(), dK.data(), db.data(), y.data(), k.data(), slope.data(), v.data(),
+                         pushed.data(), scratch.data(), tiles);
+      field.pull_back(K.data(), k.data(), slope.data(), 1.0, g.data(), delta.data(), eta.data(), tiles,
+                      product.data());
+      field.control_gradient(delta.data(), y.data(), tiles, false, K_gradient.data(), b_gradient.data(),
+                             panels.data(), Team::alone());
       double left = 0, right = 0, magnitude = 0;
       const auto add = [&](double& sum, const std::vector<double>& a, const std::vector<double>& c) {
         for (std::size_t i = 0; i < a.size(); ++i) {

@@ -50,7 +50,8 @@ BOOST_AUTO_TEST_CASE(products_equal_eigens_for_every_shape) {
       for (const bool accumulate : {false, true}) {
         const Rows expected = d * y.transpose() + (accumulate ? G : Rows::Zero(rows, cols));
         const Rows sums = d.rowwise().sum() + (accumulate ? g : Rows::Zero(rows, 1));
-        outer_product(rows, cols, D.data(), Y.data(), tiles, accumulate, G.data(), g.data(), panels.data(), Team::alone());
+        outer_product(rows, cols, D.data(), Y.data(), tiles, accumulate, G.data(), g.data(), panels.data(),
+                      Team::alone());
         BOOST_TEST(relative_error(G, expected) < 1e-14);
         BOOST_TEST(relative_error(g, sums) < 1e-13);
       }

@@ -12,13 +12,14 @@ namespace {
 using Complex = std::complex<double>;
 constexpr double tiny = 1e-40;
 
-/// The worst error of <gradient, w> against Im J(u + i eps w) / eps, relative to the sum of |gradient_n w_n|, over
-/// dense directions and single entries of each part of the controls and of the data.
+/// The worst error of <gradient, w> against Im J(u + i eps w) / eps, relative to the sum of |gradient_n w_n|,
+/// over dense directions and single entries of each part of the controls and of the data.
 double complex_step_error(const Problem<double>& p, Draw& draw) {
   const Result<double> exact = gradient_of(p);
   Problem<Complex> q = p.as<Complex>();
   double worst = 0;
-  const auto check = [&](std::vector<Complex>& where, const std::vector<double>& derivative, Index begin, Index end) {
+  const auto check = [&](std::vector<Complex>& where, const std::vector<double>& derivative, Index begin,
+                         Index end) {
     if (begin == end) return;
     for (const bool single : {false, true}) {
       const Index entry = draw.whole(begin, end - 1);
@@ -65,9 +66,9 @@ BOOST_AUTO_TEST_CASE(the_gradient_is_the_complex_step_on_a_thousand_networks) {
     const Index layers = draw.coin(0.8) ? draw.whole(1, 20) : draw.whole(21, 100);
     const Network net = draw.network(tableau, activation, layers, draw.whole(1, 20));
     const double error = complex_step_error(draw.problem(net, draw.whole(1, 9)), draw);
-    BOOST_TEST(error <= 1e-12, "network " << n << ": " << tableau << ", " << layers << " layers, dimension " << net.dim
-                                          << ", " << activation_names[static_cast<std::size_t>(activation)] << ": "
-                                          << error);
+    BOOST_TEST(error <= 1e-12,
+               "network " << n << ": " << tableau << ", " << layers << " layers, dimension " << net.dim
+                          << ", " << activation_names[static_cast<std::size_t>(activation)] << ": " << error);
     worst = std::max(worst, error);
   }
   BOOST_TEST_MESSAGE("worst relative error of " << networks << " gradients: " << worst);
@@ -106,7 +107,8 @@ BOOST_AUTO_TEST_CASE(bits_do_not_depend_on_storage_or_threads) {
         for (const int threads : {1, 2, 3, 7}) {
           plan.storage = storage;
           ThreadLimit::set(threads);
-          BOOST_TEST((gradient_of(p, plan) == serial), tableau << ", dimension " << dim << ", " << threads << " threads");
+          BOOST_TEST((gradient_of(p, plan) == serial),
+                     tableau << ", dimension " << dim << ", " << threads << " threads");
         }
       ThreadLimit::set(2);
     }
@@ -135,8 +137,8 @@ BOOST_AUTO_TEST_CASE(a_warm_evaluation_allocates_nothing) {
     std::vector<double> gradient(p.controls.size());
     Workspace<double> workspace;
     const auto evaluate = [&] {
-      value_and_derivatives<double>(p.net, p.controls.data(), p.data(), p.objective, {gradient.data(), nullptr, nullptr},
-                                    workspace);
+      value_and_derivatives<double>(p.net, p.controls.data(), p.data(), p.objective,
+                                    {gradient.data(), nullptr, nullptr}, workspace);
     };
     evaluate();
     const long before = allocation_count();

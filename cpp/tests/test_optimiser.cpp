@@ -14,7 +14,8 @@ BOOST_AUTO_TEST_CASE(the_projection_is_the_closest_point_of_the_simplex) {
   std::vector<double> scratch;
   for (int trial = 0; trial < 500; ++trial) {
     const Index size = draw.whole(1, 60);
-    const double scale = std::pow(10.0, static_cast<double>(draw.whole(-12, 12))), total = std::exp(draw.normal());
+    const double scale = std::pow(10.0, static_cast<double>(draw.whole(-12, 12))),
+                 total = std::exp(draw.normal());
     const std::vector<double> v = draw.normals(size, scale);
     std::vector<double> x(v.size()), again(v.size());
     project_simplex(v.data(), size, total, x.data(), scratch);
@@ -28,8 +29,10 @@ BOOST_AUTO_TEST_CASE(the_projection_is_the_closest_point_of_the_simplex) {
     }
     const double slack = 1e-14 * (scale + total) * static_cast<double>(size);
     for (std::size_t i = 0; i < x.size(); ++i) {
-      if (x[i] > 0) BOOST_TEST(std::abs(v[i] - x[i] - theta) <= slack);
-      else BOOST_TEST(v[i] <= theta + slack);
+      if (x[i] > 0)
+        BOOST_TEST(std::abs(v[i] - x[i] - theta) <= slack);
+      else
+        BOOST_TEST(v[i] <= theta + slack);
     }
     project_simplex(x.data(), size, total, again.data(), scratch);
     BOOST_TEST(again == x);

@@ -3,8 +3,11 @@ from typing import Any, TypedDict, overload, type_check_only
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Numbers are float64 or float32, in all arrays of a call alike: an overload each. Results have the type of the arguments;
-# the stub says Any, because the network's dtype is known at run time only.
+# Numbers are float64 or float32, in all arrays of a call alike: an overload each. Results have the type of the
+# arguments; the stub says Any, because the network's dtype is known at run time only.
+
+@type_check_only
+class pybind11_type(type): ...  # the metaclass of the classes below
 
 @type_check_only
 class BuildInfo(TypedDict):
@@ -18,7 +21,7 @@ def build_info() -> BuildInfo: ...
 def set_num_threads(threads: int) -> None: ...
 def get_num_threads() -> int: ...
 
-class Tableau:
+class Tableau(metaclass=pybind11_type):
     def __init__(self, A: ArrayLike, b: ArrayLike, c: ArrayLike | None = None, name: str = "") -> None: ...
     @property
     def A(self) -> NDArray[np.float64]: ...
@@ -40,10 +43,10 @@ class Tableau:
 
 def tableau_names() -> list[str]: ...
 
-class Objective:
+class Objective(metaclass=pybind11_type):
     def __init__(self, loss: str, mean: bool, tikhonov: float, l1: float, time_smoothness: float) -> None: ...
 
-class Network:
+class Network(metaclass=pybind11_type):
     def __init__(
         self,
         features: int,

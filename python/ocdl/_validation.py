@@ -21,11 +21,12 @@ def integer(value: object, name: str, *, least: int) -> int:
     """Return a whole number that is at least `least`, and not absurdly large."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {_described(value)}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
-    if value > LARGEST_COUNT:
-        raise ValueError(f"{name} must be at most {LARGEST_COUNT}, got {value}")
-    return int(value)
+    number = int(value)
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}")
+    if number > LARGEST_COUNT:
+        raise ValueError(f"{name} must be at most {LARGEST_COUNT}, got {number}")
+    return number
 
 
 def real(value: object, name: str) -> float:
@@ -102,7 +103,7 @@ def _converted(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
 
 
 def _numbers(objects: NDArray[np.object_], name: str) -> NDArray[np.float64]:
-    """Return Python's numbers (fractions, decimals, large integers) as float64; text is none, even where it reads so."""
+    """Return Python's numbers (fractions, decimals, large integers) as float64; text is none, even "1"."""
     for value in objects.flat:
         if value is None or isinstance(value, (str, bytes)):
             raise TypeError(f"{name} must hold real numbers, got {_described(value)}")
@@ -141,10 +142,7 @@ def samples(X: ArrayLike, features: int, dtype: np.dtype[Any], name: str = "X") 
 def labels(y: ArrayLike, n_samples: int, n_outputs: int) -> LabelArray:
     """Return labels 0, 1, ... as whole numbers, one per sample."""
     highest = max(n_outputs - 1, 1)
-    if type(y) is np.ndarray and y.dtype == np.int64 and y.flags.c_contiguous:
-        array = y
-    else:
-        array = _whole_numbers(y)
+    array = y if type(y) is np.ndarray and y.dtype == np.int64 and y.flags.c_contiguous else _whole_numbers(y)
     if array.ndim != 1:
         raise ValueError(f"y must have one dimension, (samples,), got shape {array.shape}")
     if array.shape[0] != n_samples:
@@ -167,6 +165,8 @@ def _whole_numbers(y: ArrayLike) -> LabelArray:
     if raw.dtype.kind not in "biuf":
         raise TypeError(f"y must hold the labels 0, 1, ... as whole numbers, got dtype {raw.dtype}")
     if raw.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            raw = raw.astype(np.float64)
         wrong = ~np.isfinite(raw) | (raw != np.round(raw)) | (np.abs(raw) > 2**53)
         if wrong.any():
             place = np.unravel_index(int(np.argmax(wrong)), raw.shape)

@@ -61,8 +61,8 @@ class Network:
     activation : {"tanh", "sigmoid", "softplus", "relu", "leaky_relu", "sin", "identity"}
         The function sigma.
     time_steps : {"fixed", "free", "simplex"}
-        Whether the steps are given, learned, or learned on {h >= 0, sum h = T}. The gradient with respect to fixed steps
-        is 0.
+        Whether the steps are given, learned, or learned on {h >= 0, sum h = T}. The gradient with respect to fixed
+        steps is 0.
     horizon : float
         The final time T; steps start at T/N.
     augment : int
@@ -176,7 +176,9 @@ class Network:
     time_steps = property(lambda self: self._settings["time_steps"], doc='"fixed", "free" or "simplex".')
     horizon = property(lambda self: self._settings["horizon"], doc="Final time T.")
     augment = property(lambda self: self._settings["augment"], doc="Extra components of the state.")
-    stage_controls = property(lambda self: self._settings["stage_controls"], doc="Whether stages have their own controls.")
+    stage_controls = property(
+        lambda self: self._settings["stage_controls"], doc="Whether stages have their own controls."
+    )
     dtype = property(lambda self: self._settings["dtype"], doc="Number type of controls, data and results.")
     dim = property(lambda self: self.n_features + self.augment, doc="Dimension of the state.")
     stages = property(lambda self: self.tableau.stages if self.residual else 1, doc="Stages per layer.")
@@ -190,8 +192,8 @@ class Network:
         random_state : None, int, numpy Generator or RandomState
             The seed or the source of the random numbers.
         scheme : {"paper", "scaled"}
-            "paper": K and W are standard normal. "scaled": they are divided by the square root of the dimension. In both,
-            b and mu are 0 and the steps T/N.
+            "paper": K and W are standard normal. "scaled": they are divided by the square root of the dimension. In
+            both, b and mu are 0 and the steps T/N.
         """
         _validation.choice(scheme, "scheme", ("paper", "scaled"))
         rng = random_state if isinstance(random_state, np.random.RandomState) else _generator(random_state)
@@ -291,8 +293,8 @@ class Network:
     ) -> tuple[float, Controls]:
         """Return J(u) and its exact gradient, by one forward and one adjoint sweep.
 
-        Parameters are those of `value`; with ``input_grad=True`` the gradient has an attribute ``X``, the derivative with
-        respect to the data.
+        Parameters are those of `value`; with ``input_grad=True`` the gradient has an attribute ``X``, the derivative
+        with respect to the data.
         """
         vector, X, labels, weights = self._problem(u, X, y, sample_weight)
         J, gradient, input_gradient = self._core_network.value_and_grad(
@@ -318,9 +320,7 @@ class Network:
             self._report_overflow(vector, X)
         return costates
 
-    def tangent(
-        self, u: Controls, X: ArrayLike, du: Controls | None = None, dX: ArrayLike | None = None
-    ) -> FloatArray:
+    def tangent(self, u: Controls, X: ArrayLike, du: Controls | None = None, dX: ArrayLike | None = None) -> FloatArray:
         """Return the derivative of the states along a direction, (layers + 1, samples, dim).
 
         Parameters
@@ -369,7 +369,9 @@ class Network:
 
     def _vector(self, u: Controls, name: str = "u") -> FloatArray:
         if not isinstance(u, Controls):
-            raise TypeError(f"{name} must be Controls, as net.init() and net.controls() make them, got {type(u).__name__}")
+            raise TypeError(
+                f"{name} must be Controls, as net.init() and net.controls() make them, got {type(u).__name__}"
+            )
         if u._layout is not self._layout and u._layout != self._layout:
             own = Controls(self._layout, u._vector)
             raise ValueError(f"{name} does not fit the network: it is {u!r}, the network takes {own!r}")

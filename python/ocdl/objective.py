@@ -9,7 +9,7 @@ from typing import Any
 from ocdl import _core
 from ocdl._validation import choice, not_negative
 
-__all__ = ["L1", "Objective", "Regulariser", "TimeSmoothness", "Tikhonov"]
+__all__ = ["L1", "Objective", "Regulariser", "Tikhonov", "TimeSmoothness"]
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,17 @@ class Regulariser:
         )
 
 
-def Tikhonov(weight: float) -> Regulariser:  # noqa: N802 - a constructor for its users
+def Tikhonov(weight: float) -> Regulariser:
     """Return the penalty ``weight / 2 * |(K, b, W, mu)|^2``."""
     return Regulariser(tikhonov=not_negative(weight, "weight"))
 
 
-def L1(weight: float) -> Regulariser:  # noqa: N802 - a constructor for its users
+def L1(weight: float) -> Regulariser:
     """Return the penalty ``weight * |(K, b, W, mu)|_1``; its subgradient at 0 is 0."""
     return Regulariser(l1=not_negative(weight, "weight"))
 
 
-def TimeSmoothness(weight: float) -> Regulariser:  # noqa: N802 - a constructor for its users
+def TimeSmoothness(weight: float) -> Regulariser:
     """Return the penalty ``weight / 2 * N/T * sum_j |(K, b)[j+1] - (K, b)[j]|^2`` on a network of N layers."""
     return Regulariser(time_smoothness=not_negative(weight, "weight"))
 
@@ -63,8 +63,8 @@ class Objective:
     Parameters
     ----------
     loss : {"squared", "cross_entropy"}
-        "squared" is the paper's 1/2 |C(z) - c|^2 with C(z) = 1 / (1 + exp(-z)), c the label or, with several outputs, its
-        one-hot vector. "cross_entropy" is the logistic or softmax cross entropy.
+        "squared" is the paper's 1/2 |C(z) - c|^2 with C(z) = 1 / (1 + exp(-z)), c the label or, with several outputs,
+        its one-hot vector. "cross_entropy" is the logistic or softmax cross entropy.
     reduction : {"mean", "sum"}
         How the losses of the samples are combined; with sample weights the mean divides by their sum.
     regulariser : Regulariser, optional

@@ -12,14 +12,15 @@ namespace ocdl {
 
 enum class Activation { tanh, sigmoid, softplus, relu, leaky_relu, sin, identity };
 
-inline constexpr std::array<std::string_view, 7> activation_names = {"tanh",       "sigmoid", "softplus", "relu",
-                                                                     "leaky_relu", "sin",     "identity"};
+inline constexpr std::array<std::string_view, 7> activation_names = {
+    "tanh", "sigmoid", "softplus", "relu", "leaky_relu", "sin", "identity"};
 
 /// The slope of leaky_relu left of 0.
 inline constexpr double leak = 0.01;
 
-/// All activations but sin tell their slope from their value, so that a backward sweep needs no transcendental
-/// function of the argument; sin cannot (cos has two signs for one sin) and stores its slope beside its value.
+/// All activations but sin tell their slope from their value, so that a backward sweep needs no
+/// transcendental function of the argument; sin cannot (cos has two signs for one sin) and stores its slope
+/// beside its value.
 constexpr bool slope_needs_storage(Activation activation) { return activation == Activation::sin; }
 
 namespace detail {
@@ -32,8 +33,10 @@ void for_packs(Index size, const F& f) {
 /// `negative` where x < 0, else `otherwise`, also for NaN. A complex number is judged by its real part.
 template <class T>
 Pack<T> where_negative(Pack<T> x, Pack<T> negative, Pack<T> otherwise) {
-  if constexpr (lanes<T> == 1) return std::real(x) < 0 ? negative : otherwise;
-  else return x < Pack<T>{} ? negative : otherwise;
+  if constexpr (lanes<T> == 1)
+    return std::real(x) < 0 ? negative : otherwise;
+  else
+    return x < Pack<T>{} ? negative : otherwise;
 }
 
 /// The slope of a kink at 0, told by the value: `left` where it is not positive, else 1.
@@ -51,12 +54,18 @@ void activate(Activation activation, T* z, T* slope, Index size) {
     detail::for_packs<T>(size, [&](Index n) { store<T>(z + n, sigma(load(z + n))); });
   };
   switch (activation) {
-    case Activation::tanh: return apply([](Pack<T> x) { return tanh<T>(x); });
-    case Activation::sigmoid: return apply([](Pack<T> x) { return sigmoid<T>(x); });
-    case Activation::softplus: return apply([](Pack<T> x) { return softplus<T>(x); });
-    case Activation::relu: return apply([](Pack<T> x) { return detail::where_negative<T>(x, Pack<T>{}, x); });
-    case Activation::leaky_relu: return apply([](Pack<T> x) { return detail::where_negative<T>(x, x * broadcast<T>(T(leak)), x); });
-    case Activation::identity: return;
+    case Activation::tanh:
+      return apply([](Pack<T> x) { return tanh<T>(x); });
+    case Activation::sigmoid:
+      return apply([](Pack<T> x) { return sigmoid<T>(x); });
+    case Activation::softplus:
+      return apply([](Pack<T> x) { return softplus<T>(x); });
+    case Activation::relu:
+      return apply([](Pack<T> x) { return detail::where_negative<T>(x, Pack<T>{}, x); });
+    case Activation::leaky_relu:
+      return apply([](Pack<T> x) { return detail::where_negative<T>(x, x * broadcast<T>(T(leak)), x); });
+    case Activation::identity:
+      return;
     case Activation::sin:
       return detail::for_packs<T>(size, [&](Index n) {
         const auto [sine, cosine] = sincos<T>(load(z + n));
@@ -68,19 +77,27 @@ void activate(Activation activation, T* z, T* slope, Index size) {
 
 /// out = factor * sigma' * v, with sigma' told by the value k = sigma(z), or stored.
 template <class T>
-void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor, const T* v, T* out, Index size) {
+void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor, const T* v, T* out,
+                       Index size) {
   const Pack<T> one = broadcast<T>(T(1)), scale = broadcast<T>(factor);
   const auto apply = [&](auto slope_at) {
     detail::for_packs<T>(size, [&](Index n) { store<T>(out + n, scale * load(v + n) * slope_at(n)); });
   };
   switch (activation) {
-    case Activation::tanh: return apply([&](Index n) { return one - load(k + n) * load(k + n); });
-    case Activation::sigmoid: return apply([&](Index n) { return load(k + n) * (one - load(k + n)); });
-    case Activation::softplus: return apply([&](Index n) { return softplus_slope<T>(load(k + n)); });
-    case Activation::relu: return apply([&](Index n) { return detail::kink_slope<T>(load(k + n), 0); });
-    case Activation::leaky_relu: return apply([&](Index n) { return detail::kink_slope<T>(load(k + n), leak); });
-    case Activation::identity: return apply([&](Index) { return one; });
-    case Activation::sin: return apply([&](Index n) { return load(slope + n); });
+    case Activation::tanh:
+      return apply([&](Index n) { return one - load(k + n) * load(k + n); });
+    case Activation::sigmoid:
+      return apply([&](Index n) { return load(k + n) * (one - load(k + n)); });
+    case Activation::softplus:
+      return apply([&](Index n) { return softplus_slope<T>(load(k + n)); });
+    case Activation::relu:
+      return apply([&](Index n) { return detail::kink_slope<T>(load(k + n), 0); });
+    case Activation::leaky_relu:
+      return apply([&](Index n) { return detail::kink_slope<T>(load(k + n), leak); });
+    case Activation::identity:
+      return apply([&](Index) { return one; });
+    case Activation::sin:
+      return apply([&](Index n) { return load(slope + n); });
   }
 }
 

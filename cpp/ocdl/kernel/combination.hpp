@@ -21,15 +21,28 @@ class Combination {
   }
   bool empty() const { return count_ == 0; }
 
+  /// The sum of the terms: a term itself where it stands alone with coefficient 1, else written to `scratch`.
+  const T* sum(T* scratch, Index size) const {
+    if (count_ == 1 && terms_[0].coefficient == T(1)) return terms_[0].plane;
+    write(nullptr, scratch, size);
+    return scratch;
+  }
+
   /// out = base + sum of the terms; no base: 0. `out` may be the base.
   void write(const T* base, T* out, Index size) const {
     switch (count_) {
-      case 0: return write_terms<0>(base, out, size);
-      case 1: return write_terms<1>(base, out, size);
-      case 2: return write_terms<2>(base, out, size);
-      case 3: return write_terms<3>(base, out, size);
-      case 4: return write_terms<4>(base, out, size);
-      default: return write_terms<-1>(base, out, size);
+      case 0:
+        return write_terms<0>(base, out, size);
+      case 1:
+        return write_terms<1>(base, out, size);
+      case 2:
+        return write_terms<2>(base, out, size);
+      case 3:
+        return write_terms<3>(base, out, size);
+      case 4:
+        return write_terms<4>(base, out, size);
+      default:
+        return write_terms<-1>(base, out, size);
     }
   }
 
@@ -41,7 +54,8 @@ class Combination {
   std::array<Term, capacity> terms_;
   int count_ = 0;
 
-  /// Each number is one chain of multiply-adds in the order of the terms, however many are known at compile time.
+  /// Each number is one chain of multiply-adds in the order of the terms, however many are known at compile
+  /// time.
   template <int Known>
   void write_terms(const T* base, T* out, Index size) const {
     const int count = Known < 0 ? count_ : Known;

@@ -6,8 +6,8 @@
 
 #include "ocdl/types.hpp"
 
-/// The functions of `elementary.hpp` for complex numbers, packs of one lane: what lets a complex step run through
-/// the same sweeps as real numbers do.
+/// The functions of `elementary.hpp` for complex numbers, packs of one lane: what lets a complex step run
+/// through the same sweeps as real numbers do.
 namespace ocdl {
 
 template <class T>

@@ -12,7 +12,8 @@
 
 /// exp, expm1 and log1p of packs: branch-free, at most 4.5 ulp off in float and in double for every argument.
 ///
-/// All exponentials share one reduction and one polynomial. With n = round(x / ln 2), v = x - n ln 2, h = v / 2,
+/// All exponentials share one reduction and one polynomial. With n = round(x / ln 2), v = x - n ln 2, h = v /
+/// 2,
 ///
 ///     e^v = (h coth h + h) / (h coth h - h),     h coth h = 1 + h^2 q(h^2),     |h| <= ln 2 / 4,
 ///
@@ -20,8 +21,8 @@
 /// the multiplications of a polynomial for e^v itself.
 ///
 /// Polynomials are minimax fits (Remez exchange in 50 digits) over the reduced interval, weighted so that the
-/// relative error of the function they stand in is levelled. No sum has two products for terms, so there is one
-/// way to fuse it and the bits do not depend on where a function is inlined.
+/// relative error of the function they stand in is levelled. No sum has two products for terms, so there is
+/// one way to fuse it and the bits do not depend on where a function is inlined.
 namespace ocdl {
 
 namespace detail {
@@ -115,7 +116,7 @@ template <std::floating_point T>
   Pack<T> rounded = x * log2_e + rounder<T>;
   Pack<T> rounded_normal = clamp_exponential<T, -extreme, extreme>(x) * log2_e + rounder<T>;
   Pack<T> n = rounded - rounder<T>;
-  Pack<T> v = (x - n * ln2_high<T>) - n * ln2_low<T>;
+  Pack<T> v = (x - n * ln2_high<T>)-n * ln2_low<T>;
   Pack<T> h = v * T(0.5);
   Pack<T> z = h * h;
   Pack<T> curve = z * polynomial(coth_coefficients<T>, z);
@@ -140,7 +141,8 @@ inline constexpr auto log_coefficients<float> = std::array{0.66666776388f, 0.399
 template <std::floating_point T>
 [[gnu::always_inline]] inline Pack<T> exp(Pack<T> x) {
   using namespace detail;
-  auto [power, tail, v, above, below] = reduce_exponential<T>(clamp_exponential<T, underflow<T>, overflow<T>>(x));
+  auto [power, tail, v, above, below] =
+      reduce_exponential<T>(clamp_exponential<T, underflow<T>, overflow<T>>(x));
   return (T(1) + v / below) * power * tail;
 }
 
@@ -148,7 +150,8 @@ template <std::floating_point T>
 template <std::floating_point T>
 [[gnu::always_inline]] inline Pack<T> expm1(Pack<T> x) {
   using namespace detail;
-  auto [power, tail, v, above, below] = reduce_exponential<T>(clamp_exponential<T, negligible<T>, overflow<T>>(x));
+  auto [power, tail, v, above, below] =
+      reduce_exponential<T>(clamp_exponential<T, negligible<T>, overflow<T>>(x));
   return (power * (v / below) - (T(1) - power)) * tail;  // subtracting +0 keeps the sign of v = -0
 }
 
@@ -158,31 +161,34 @@ template <std::floating_point T>
 ///
 ///     log(1 + x) = j ln 2 + f - s (f - s^2 R(s^2)),     f = 2^-j x - (1 - 2^-j):
 ///
-/// f is rounded once, so nothing is lost for small x. Huge x are divided by 2^64 first, which keeps 2^-j normal.
+/// f is rounded once, so nothing is lost for small x. Huge x are divided by 2^64 first, which keeps 2^-j
+/// normal.
 template <std::floating_point T>
 [[gnu::always_inline]] inline Pack<T> log1p(Pack<T> x) {
   using namespace detail;
-  typedef std::make_unsigned_t<Bits<T>> UnsignedPack __attribute__((vector_size(vector_bytes)));
-  constexpr auto one = std::bit_cast<Bits<T>>(T(1));
-  constexpr auto root_half = std::bit_cast<Bits<T>>(std::numbers::sqrt2_v<T> / 2);
-  constexpr auto exponent_field = std::bit_cast<Bits<T>>(infinity<T>);
+  using Unsigned = std::make_unsigned_t<Bits<T>>;
+  typedef Unsigned UnsignedPack __attribute__((vector_size(vector_bytes)));
+  constexpr auto one = std::bit_cast<Unsigned>(T(1));
+  constexpr auto root_half = std::bit_cast<Unsigned>(std::numbers::sqrt2_v<T> / 2);
+  constexpr auto exponent_field = std::bit_cast<Unsigned>(infinity<T>);
   constexpr T integers = T(power_of_two(fraction_bits<T>));  // the lowest bit counts ones
   constexpr T huge = T(power_of_two(exponent_bias<T> - 7));
   constexpr int huge_shift = 64;
 
   BitPack<T> is_huge = x > huge;
   Pack<T> scaled = is_huge ? x * T(power_of_two(-huge_shift)) : x;
-  BitPack<T> power = (to_bits<T>(T(1) + scaled) + (one - root_half)) & exponent_field;  // the bits of 2^j
-  Pack<T> inverse_power = from_bits<T>(2 * one - power);
-  auto biased = std::bit_cast<BitPack<T>>(std::bit_cast<UnsignedPack>(power) >> fraction_bits<T>);
-  Pack<T> minus_j = (integers + exponent_bias<T>) - from_bits<T>(biased | std::bit_cast<Bits<T>>(integers));
+  UnsignedPack power = std::bit_cast<UnsignedPack>(T(1) + scaled);
+  power = (power + (one - root_half)) & exponent_field;  // the bits of 2^j
+  Pack<T> inverse_power = std::bit_cast<Pack<T>>(2 * one - power);
+  UnsignedPack biased_j = (power >> fraction_bits<T>) | std::bit_cast<Unsigned>(integers);
+  Pack<T> minus_j = (integers + exponent_bias<T>)-std::bit_cast<Pack<T>>(biased_j);
   minus_j = is_huge ? minus_j - T(huge_shift) : minus_j;
 
   Pack<T> f = scaled * inverse_power - (T(1) - inverse_power);
   Pack<T> s = f / (T(2) + f);
   Pack<T> z = s * s;
   Pack<T> mantissa_log = f - s * (f - z * polynomial(log_coefficients<T>, z));
-  Pack<T> result = (mantissa_log - minus_j * ln2_low<T>) - minus_j * ln2_high<T>;
+  Pack<T> result = (mantissa_log - minus_j * ln2_low<T>)-minus_j * ln2_high<T>;
   result = x == infinity<T> ? x : result;
   result = x == T(-1) ? broadcast<T>(-infinity<T>) : result;
   return x < T(-1) ? broadcast<T>(std::numeric_limits<T>::quiet_NaN()) : result;

@@ -1,20 +1,28 @@
 #pragma once
 
+#include <utility>
+
 #include "ocdl/kernel/tile.hpp"
+#include "ocdl/kernel/transpose.hpp"
 
 /// Matrix products with planes, for matrices of any size.
 ///
-/// One register kernel serves the three products of a layer: R rows of a matrix A, broadcast number by number,
-/// times a panel B that is one tile wide. Each result is one chain of multiply-adds over the depth, in order:
-/// its bits depend neither on the place of its row nor on how the rows or tiles are shared among threads.
+/// One register kernel serves the three products of a layer: R rows of a matrix A, broadcast number by
+/// number, times a panel B that is one tile wide. Each result is one chain of multiply-adds over the depth,
+/// in order: its bits depend neither on the place of its row nor on how the rows or tiles are shared among
+/// threads.
 namespace ocdl::panel {
 
 /// Rows of the register tile: 6 x 2 packs leave 4 of 16 registers for operands, 12 x 2 leave 8 of 32.
 inline constexpr int kernel_rows = vector_bytes == 64 ? 12 : 6;
 
-/// Blocking: a panel of depth_block numbers per lane stays in L1, row_block x depth_block of the matrix in L2.
+/// Blocking: a panel of depth_block numbers per lane stays in L1, row_block x depth_block of the matrix in
+/// L2.
 inline constexpr Index depth_block = 256;
 inline constexpr Index row_block = 16 * kernel_rows;
+
+/// Numbers of a plane that stay in L1 while all rows of the matrix pass by.
+inline constexpr Index cached_run = 2048;
 
 /// Matrices up to this many entries stay in L1 and are read in place; larger transposes are packed first.
 inline constexpr Index in_place_entries = 2048;
@@ -66,13 +74,50 @@ struct Accumulator {
   }
 };
 
-/// Calls f.template operator()<R>(i) for groups of R = kernel_rows rows of [begin, end) and one smaller group.
-template <int R = kernel_rows, class F>
+/// Calls f<R>(i) for groups of R consecutive rows i, i+1, ... of [begin, end): as few groups as there can be,
+/// of nearly equal size, because a small group leaves the multiply-add units waiting.
+template <class F>
 inline void for_row_groups(Index begin, Index end, const F& f) {
+  const Index rows = end - begin, groups = (rows + kernel_rows - 1) / kernel_rows;
+  const Index small = groups ? rows / groups : 0, large_groups = rows - small * groups;
+  const auto call = [&]<int... R>(Index size, Index i, std::integer_sequence<int, R...>) {
+    ((size == R + 1 ? f.template operator()<R + 1>(i) : void()), ...);
+  };
   Index i = begin;
-  for (; i + R <= end; i += R) f.template operator()<R>(i);
-  if constexpr (R > 1) {
-    if (i < end) for_row_groups<R / 2>(i, end, f);
+  for (Index group = 0; group < groups; ++group) {
+    const Index size = small + (group < large_groups);
+    call(size, i, std::make_integer_sequence<int, kernel_rows>());
+    i += size;
+  }
+}
+
+/// Calls f<R>(tile, i) for all tiles and row groups, in the order that reads `run` numbers per tile from L1.
+template <class F>
+inline void for_tiles_and_row_groups(Index tiles, Index run, Index begin, Index end, const F& f) {
+  const Index together = std::max<Index>(1, cached_run / run);
+  for (Index first = 0; first < tiles; first += together) {
+    const Index last = std::min(first + together, tiles);
+    for_row_groups(begin, end, [&]<int R>(Index i) {
+      for (Index t = first; t < last; ++t) f.template operator()<R>(t, i);
+    });
+  }
+}
+
+/// Columns [begin, end) of a matrix of `depth` rows, group by group: the R numbers of a row group stand
+/// together.
+template <class T>
+void pack_transposed(const T* M, Index cols, Index depth, Index begin, Index end, T* packed) {
+  constexpr Index rows_at_once = 8;  // the pieces of a row that belong to different groups are still in L1
+  for (Index k0 = 0; k0 < depth; k0 += rows_at_once) {
+    const Index k_end = std::min(k0 + rows_at_once, depth);
+    for_row_groups(begin, end, [&]<int R>(Index i) {
+      for (Index k = k0; k < k_end; ++k) {
+        const T* from = M + k * cols + i;
+        T* to = packed + (i - begin) * depth + k * R;
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) to[r] = from[r];
+      }
+    });
   }
 }
 
@@ -85,17 +130,16 @@ void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z,
     const Index depth = std::min(depth_part, cols - k0);
     for (Index i0 = 0; i0 < rows; i0 += row_part) {
       const Index row_end = std::min(i0 + row_part, rows);
-      for (Index t = 0; t < tiles; ++t) {
-        const T* y = Y + (t * cols + k0) * width;
-        T* z = Z + t * rows * width;
-        for_row_groups(i0, row_end, [&]<int R>(Index i) {
-          Accumulator<R, T> sum;
-          if (k0 == 0) sum.fill_rows(bias ? bias + i : nullptr);
-          else sum.load_from(z + i * width, width);
-          sum.add_product(depth, M + i * cols + k0, cols, 1, y);
-          sum.store_to(z + i * width, width);
-        });
-      }
+      for_tiles_and_row_groups(tiles, depth * width, i0, row_end, [&]<int R>(Index t, Index i) {
+        T* z = Z + (t * rows + i) * width;
+        Accumulator<R, T> sum;
+        if (k0 == 0)
+          sum.fill_rows(bias ? bias + i : nullptr);
+        else
+          sum.load_from(z, width);
+        sum.add_product(depth, M + i * cols + k0, cols, 1, Y + (t * cols + k0) * width);
+        sum.store_to(z, width);
+      });
     }
   }
 }
@@ -110,24 +154,19 @@ void transposed_product(Index rows, Index cols, const T* M, const T* D, T* E, In
     const Index depth = std::min(depth_part, rows - k0);
     for (Index i0 = 0; i0 < cols; i0 += col_part) {
       const Index col_end = std::min(i0 + col_part, cols);
-      if (packed)
-        for_row_groups(i0, col_end, [&]<int R>(Index i) {
-          const T* from = M + k0 * cols + i;
-          T* to = scratch + (i - i0) * depth;
-          for (Index k = 0; k < depth; ++k, from += cols, to += R) std::copy_n(from, R, to);
-        });
-      for (Index t = 0; t < tiles; ++t) {
-        const T* d = D + (t * rows + k0) * width;
-        T* e = E + t * cols * width;
-        for_row_groups(i0, col_end, [&]<int R>(Index i) {
-          Accumulator<R, T> sum;
-          if (k0 == 0) sum.fill_rows(nullptr);
-          else sum.load_from(e + i * width, width);
-          if (packed) sum.add_product(depth, scratch + (i - i0) * depth, 1, R, d);
-          else sum.add_product(depth, M + k0 * cols + i, 1, cols, d);
-          sum.store_to(e + i * width, width);
-        });
-      }
+      const T* block = M + k0 * cols;
+      if (packed) pack_transposed(block, cols, depth, i0, col_end, scratch);
+      for_tiles_and_row_groups(tiles, depth * width, i0, col_end, [&]<int R>(Index t, Index i) {
+        T* e = E + (t * cols + i) * width;
+        Accumulator<R, T> sum;
+        if (k0 == 0)
+          sum.fill_rows(nullptr);
+        else
+          sum.load_from(e, width);
+        const T* columns = packed ? scratch + (i - i0) * depth : block + i;
+        sum.add_product(depth, columns, 1, packed ? R : cols, D + (t * rows + k0) * width);
+        sum.store_to(e, width);
+      });
     }
   }
 }
@@ -138,7 +177,8 @@ constexpr Index transposed_size(Index cols, Index tiles) {
   return tiles_for<T>(cols) * tile_width<T> * tiles * tile_width<T>;
 }
 
-/// Tiles [first, last) of the plane Y into panels: feature f of panel c of sample s at ((c*samples) + s)*width + f.
+/// Tiles [first, last) of the plane Y into panels: feature f of panel c of sample s at ((c*samples) +
+/// s)*width + f.
 template <class T>
 void transpose_tiles(Index cols, const T* Y, Index tiles, Index first, Index last, T* panels) {
   constexpr Index width = tile_width<T>;
@@ -147,6 +187,12 @@ void transpose_tiles(Index cols, const T* Y, Index tiles, Index first, Index las
     for (Index t = first; t < last; ++t) {
       const T* from = Y + (t * cols + c * width) * width;
       T* to = panels + (c * tiles + t) * width * width;
+      if (valid == width) {
+        for (Index f = 0; f < width; f += lanes<T>)
+          for (Index s = 0; s < width; s += lanes<T>)
+            transpose_block(from + f * width + s, width, to + s * width + f, width);
+        continue;
+      }
       for (Index s = 0; s < width; ++s) {
         for (Index f = 0; f < valid; ++f) to[s * width + f] = from[f * width + s];
         std::fill(to + s * width + valid, to + (s + 1) * width, T(0));
@@ -155,7 +201,8 @@ void transpose_tiles(Index cols, const T* Y, Index tiles, Index first, Index las
   }
 }
 
-/// Rows [first_row, last_row) of G = [G +] D Y^T, with Y given by `transpose_tiles`, G of rows x cols numbers.
+/// Rows [first_row, last_row) of G = [G +] D Y^T, with Y given by `transpose_tiles`, G of rows x cols
+/// numbers.
 template <class T>
 void outer_product(Index rows, Index cols, const T* D, const T* panels, Index tiles, Index first_row,
                    Index last_row, bool accumulate, T* G) {
@@ -169,7 +216,8 @@ void outer_product(Index rows, Index cols, const T* D, const T* panels, Index ti
         Accumulator<R, T> sum;
         sum.fill_rows(nullptr);
         for (Index t = 0; t < tiles; ++t)
-          sum.add_product(width, D + (t * rows + i) * width, width, 1, panels + c * panel_size + t * width * width);
+          sum.add_product(width, D + (t * rows + i) * width, width, 1,
+                          panels + c * panel_size + t * width * width);
         T* g = G + i * cols + c * width;
         const Index valid = std::min(width, cols - c * width);
         if (valid == width && !accumulate) {

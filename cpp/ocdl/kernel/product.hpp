@@ -11,15 +11,22 @@ namespace ocdl {
 template <class F>
 bool with_unrolled_shape(Index rows, Index cols, const F& f) {
   if (rows == cols) switch (rows) {
-      case 1: return f.template operator()<1, 1>(), true;
-      case 2: return f.template operator()<2, 2>(), true;
-      case 3: return f.template operator()<3, 3>(), true;
-      case 4: return f.template operator()<4, 4>(), true;
+      case 1:
+        return f.template operator()<1, 1>(), true;
+      case 2:
+        return f.template operator()<2, 2>(), true;
+      case 3:
+        return f.template operator()<3, 3>(), true;
+      case 4:
+        return f.template operator()<4, 4>(), true;
     }
   if (rows == 1) switch (cols) {
-      case 2: return f.template operator()<1, 2>(), true;
-      case 3: return f.template operator()<1, 3>(), true;
-      case 4: return f.template operator()<1, 4>(), true;
+      case 2:
+        return f.template operator()<1, 2>(), true;
+      case 3:
+        return f.template operator()<1, 3>(), true;
+      case 4:
+        return f.template operator()<1, 4>(), true;
     }
   return false;
 }
@@ -55,17 +62,14 @@ void row_sums(Index rows, const T* D, Index tiles, Index first_row, Index last_r
   }
 }
 
-/// G = [G +] D Y^T and g = [g +] D 1 over all tiles of a block, by the whole team: each thread has written its
-/// share of the tiles of D and Y before, and may overwrite it afterwards. `panels` is shared by the team.
+/// G = [G +] D Y^T and g = [g +] D 1 over all tiles of a block, by the whole team: each thread has written
+/// its share of the tiles of D and Y before, and may overwrite it afterwards. `panels` is shared by the team.
 template <class T>
 void outer_product(Index rows, Index cols, const T* D, const T* Y, Index tiles, bool accumulate, T* G, T* g,
                    T* panels, const Team& team) {
   const bool unrolled_shape = with_unrolled_shape(rows, cols, [&]<int R, int C>() {
     team.barrier();
-    if (team.rank() == 0) {
-      unrolled::outer_product<R, C, T>(D, Y, tiles, accumulate, G);
-      row_sums(rows, D, tiles, 0, rows, accumulate, g);
-    }
+    if (team.rank() == 0) unrolled::outer_product<R, C, T>(D, Y, tiles, accumulate, G, g);
     team.barrier();
   });
   if (unrolled_shape) return;
@@ -73,7 +77,8 @@ void outer_product(Index rows, Index cols, const T* D, const T* Y, Index tiles, 
   panel::transpose_tiles(cols, Y, tiles, mine.begin, mine.end, panels);
   team.barrier();
   const Range groups = team.share((rows + panel::kernel_rows - 1) / panel::kernel_rows);
-  const Index first = groups.begin * panel::kernel_rows, last = std::min(groups.end * panel::kernel_rows, rows);
+  const Index first = groups.begin * panel::kernel_rows,
+              last = std::min(groups.end * panel::kernel_rows, rows);
   panel::outer_product(rows, cols, D, panels, tiles, first, last, accumulate, G);
   row_sums(rows, D, tiles, first, last, accumulate, g);
   team.barrier();

@@ -6,9 +6,9 @@
 
 /// The layout of every state inside the core.
 ///
-/// A tile holds `tile_width<T>` samples feature by feature: feature i of sample s stands at i*tile_width + s, so
-/// that each operation runs over packs of samples. A plane is a row of tiles, the state of a block of samples.
-/// Lanes never mix, so a sample's bits do not depend on its neighbours nor on its place.
+/// A tile holds `tile_width<T>` samples feature by feature: feature i of sample s stands at i*tile_width + s,
+/// so that each operation runs over packs of samples. A plane is a row of tiles, the state of a block of
+/// samples. Lanes never mix, so a sample's bits do not depend on its neighbours nor on its place.
 namespace ocdl {
 
 /// Two packs: the width of the register tile of `panel_product.hpp`.

@@ -3,12 +3,12 @@
 #include <array>
 #include <cmath>
 #include <concepts>
-#include <cstddef>
 #include <numbers>
 
 #include "ocdl/kernel/exponential.hpp"
 
-/// Sine and cosine of packs, together: at most 4.5 ulp off for every finite argument, near their zeros as well.
+/// Sine and cosine of packs, together: at most 4.5 ulp off for every finite argument, near their zeros as
+/// well.
 namespace ocdl {
 
 template <std::floating_point T>
@@ -18,8 +18,9 @@ struct SineCosine {
 
 namespace detail {
 
-/// pi / 2 as a sum of parts, all but the last so short that n times a part is exact for |n| <= limit * 2 / pi. The
-/// subtractions x - n pi/2 then round relative to what they leave, however close x lies to a multiple of pi/2.
+/// pi / 2 as a sum of parts, all but the last so short that n times a part is exact for |n| <= limit * 2 /
+/// pi. The subtractions x - n pi/2 then round relative to what they leave, however close x lies to a multiple
+/// of pi/2.
 template <std::floating_point T>
 struct QuarterTurn {
   static constexpr T limit = 1e5;
@@ -34,10 +35,11 @@ struct QuarterTurn<float> {
 /// (sin r - r) / r^3  and  (cos r - 1 + r^2 / 2) / r^4  as polynomials of r^2,  |r| <= pi / 4.
 template <std::floating_point T>
 inline constexpr auto sine_coefficients =
-    std::array{-0.16666666666666632027,  0.0083333333333224136344, -0.00019841269829807805537,
+    std::array{-0.16666666666666632027, 0.0083333333333224136344,  -0.00019841269829807805537,
                2.755731369191743883e-6, -2.5050758115196697122e-8, 1.5896795649952041259e-10};
 template <>
-inline constexpr auto sine_coefficients<float> = std::array{-0.166666549367f, 0.00833217768684f, -0.000195172347402f};
+inline constexpr auto sine_coefficients<float> =
+    std::array{-0.166666549367f, 0.00833217768684f, -0.000195172347402f};
 template <std::floating_point T>
 inline constexpr auto cosine_coefficients =
     std::array{0.041666666666666599476,   -0.0013888888888874123919, 0.000024801587289482176806,
@@ -66,13 +68,14 @@ inline bool any(BitPack<T> mask) {
 
 }  // namespace detail
 
-/// With n = round(|x| 2 / pi) and r = |x| - n pi/2, the lowest two bits of n tell which of +-sin r, +-cos r are
-/// the sine and the cosine of |x|. Each lane depends on its own x only; beyond QuarterTurn::limit it is std::sin's.
+/// With n = round(|x| 2 / pi) and r = |x| - n pi/2, the lowest two bits of n tell which of +-sin r, +-cos r
+/// are the sine and the cosine of |x|. Each lane depends on its own x only; beyond QuarterTurn::limit it is
+/// std::sin's.
 template <std::floating_point T>
 [[gnu::always_inline]] inline SineCosine<T> sincos(Pack<T> x) {
   using namespace detail;
   constexpr T shift = T(1.5 * power_of_two(fraction_bits<T>));  // adding it rounds; n is in the low bits
-  constexpr int sign_shift = 8 * sizeof(T) - 2;  // from bit 1 of n to the sign
+  constexpr int sign_shift = 8 * sizeof(T) - 2;                 // from bit 1 of n to the sign
   Pack<T> size = magnitude<T>(x);
   Pack<T> rounded = size * T(2 / std::numbers::pi) + shift;
   Pack<T> r = size;
@@ -84,10 +87,11 @@ template <std::floating_point T>
   BitPack<T> n = to_bits<T>(rounded);
   BitPack<T> swapped = (to_bits<T>(sine) ^ to_bits<T>(cosine)) & -(n & 1);
   BitPack<T> sine_sign = ((n & 2) << sign_shift) ^ to_bits<T>(x) ^ to_bits<T>(size);
-  BitPack<T> cosine_sign = ((n + 1) & 2) << sign_shift;
+  BitPack<T> cosine_sign = ((n ^ (n << 1)) & 2) << sign_shift;
   SineCosine<T> result{.sine = from_bits<T>(to_bits<T>(sine) ^ swapped ^ sine_sign),
                        .cosine = from_bits<T>(to_bits<T>(cosine) ^ swapped ^ cosine_sign)};
-  if (any<T>(!(size <= QuarterTurn<T>::limit))) [[unlikely]] return with_large_lanes<T>(x, result);
+  if (any<T>(!(size <= QuarterTurn<T>::limit))) [[unlikely]]
+    return with_large_lanes<T>(x, result);
   return result;
 }
 

@@ -2,8 +2,8 @@
 
 #include "ocdl/kernel/tile.hpp"
 
-/// The three products of a layer for matrices of a few rows and columns known at compile time: the matrix lives in
-/// registers, the loop runs over packs of samples. Formulas as in `panel_product.hpp`.
+/// The three products of a layer for matrices of a few rows and columns known at compile time: the matrix
+/// lives in registers, the loop runs over packs of samples. Formulas as in `panel_product.hpp`.
 namespace ocdl::unrolled {
 
 /// Z = M Y + bias; no bias: 0.
@@ -40,11 +40,11 @@ void transposed_product(const T* M, const T* D, T* E, Index tiles) {
   affine<Cols, Rows, T>(transposed, nullptr, D, E, tiles);
 }
 
-/// G = [G +] D Y^T.
+/// G = [G +] D Y^T and g = [g +] D 1.
 template <int Rows, int Cols, class T>
-void outer_product(const T* D, const T* Y, Index tiles, bool accumulate, T* G) {
+void outer_product(const T* D, const T* Y, Index tiles, bool accumulate, T* G, T* g) {
   constexpr Index width = tile_width<T>;
-  Pack<T> sum[Rows][Cols] = {};
+  Pack<T> sum[Rows][Cols] = {}, row_sum[Rows] = {};
   for (Index t = 0; t < tiles; ++t, Y += Cols * width, D += Rows * width)
 #pragma GCC unroll 2
     for (Index lane = 0; lane < width; lane += lanes<T>) {
@@ -54,15 +54,18 @@ void outer_product(const T* D, const T* Y, Index tiles, bool accumulate, T* G) {
 #pragma GCC unroll 8
       for (int i = 0; i < Rows; ++i) {
         const Pack<T> d = load(D + i * width + lane);
+        row_sum[i] += d;
 #pragma GCC unroll 8
         for (int k = 0; k < Cols; ++k) sum[i][k] += d * y[k];
       }
     }
-  for (int i = 0; i < Rows; ++i)
-    for (int k = 0; k < Cols; ++k) {
-      const T total = sum_lanes<T>(sum[i][k]);
-      G[i * Cols + k] = accumulate ? G[i * Cols + k] + total : total;
-    }
+  const auto put = [&](T& total, Pack<T> lanes_sum) {
+    total = accumulate ? total + sum_lanes<T>(lanes_sum) : sum_lanes<T>(lanes_sum);
+  };
+  for (int i = 0; i < Rows; ++i) {
+    put(g[i], row_sum[i]);
+    for (int k = 0; k < Cols; ++k) put(G[i * Cols + k], sum[i][k]);
+  }
 }
 
 }  // namespace ocdl::unrolled

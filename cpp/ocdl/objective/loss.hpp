@@ -7,8 +7,9 @@
 #include "ocdl/kernel/elementary.hpp"
 #include "ocdl/kernel/tile.hpp"
 
-/// Losses of outputs z against labels, on tiles of samples. Each writes the weighted loss of every sample and, where
-/// asked, its derivative with respect to z. All are computed from z: no logarithm of a rounded probability.
+/// Losses of outputs z against labels, on tiles of samples. Each writes the weighted loss of every sample
+/// and, where asked, its derivative with respect to z. All are computed from z: no logarithm of a rounded
+/// probability.
 namespace ocdl {
 
 enum class Loss { squared, cross_entropy };
@@ -28,8 +29,10 @@ namespace detail {
 
 template <class T>
 Pack<T> maximum(Pack<T> a, Pack<T> b) {
-  if constexpr (lanes<T> == 1) return std::real(a) > std::real(b) ? a : b;
-  else return a > b ? a : b;
+  if constexpr (lanes<T> == 1)
+    return std::real(a) > std::real(b) ? a : b;
+  else
+    return a > b ? a : b;
 }
 
 /// 1/2 |C(z) - c|^2 with C(z) = 1/(1 + exp(-z)) on each output.
@@ -39,7 +42,8 @@ Pack<T> squared_loss(const OutputTile<T>& tile, Index lane, T* dz) {
   Pack<T> loss{};
   for (Index o = 0; o < tile.outputs; ++o) {
     const Index at = o * tile_width<T> + lane;
-    const Pack<T> probability = sigmoid<T>(load(tile.z + at)), residual = probability - load(tile.targets + at);
+    const Pack<T> probability = sigmoid<T>(load(tile.z + at)),
+                  residual = probability - load(tile.targets + at);
     loss += half * residual * residual;
     if (dz) store<T>(dz + at, weight * residual * (probability * (one - probability)));
   }
@@ -55,7 +59,8 @@ Pack<T> logistic_loss(const OutputTile<T>& tile, Index lane, T* dz) {
   return weight * softplus<T>(z);
 }
 
-/// log sum_o exp(z_o) - z_c. The largest output is taken out of the sum, so that a small loss keeps its digits.
+/// log sum_o exp(z_o) - z_c. The largest output is taken out of the sum, so that a small loss keeps its
+/// digits.
 template <class T>
 Pack<T> softmax_loss(const OutputTile<T>& tile, Index lane, T* dz) {
   const Pack<T> one = broadcast<T>(T(1)), zero{}, weight = load(tile.weights + lane);
@@ -94,9 +99,9 @@ template <class T>
 Wide<T> tile_loss(Loss loss, const OutputTile<T>& tile, T* dz) {
   Wide<T> sum{};
   for (Index lane = 0; lane < tile_width<T>; lane += lanes<T>) {
-    const Pack<T> value = loss == Loss::squared  ? detail::squared_loss(tile, lane, dz)
-                          : tile.outputs == 1    ? detail::logistic_loss(tile, lane, dz)
-                                                 : detail::softmax_loss(tile, lane, dz);
+    const Pack<T> value = loss == Loss::squared ? detail::squared_loss(tile, lane, dz)
+                          : tile.outputs == 1   ? detail::logistic_loss(tile, lane, dz)
+                                                : detail::softmax_loss(tile, lane, dz);
     sum += Wide<T>(sum_lanes<T>(value));
   }
   return sum;

@@ -10,7 +10,8 @@
 
 namespace ocdl {
 
-/// J(u) = R(u) + scale * sum_i w_i loss(W y_i[N] + mu, c_i), with scale = 1 ("sum") or 1 / sum_i w_i ("mean").
+/// J(u) = R(u) + scale * sum_i w_i loss(W y_i[N] + mu, c_i), with scale = 1 ("sum") or 1 / sum_i w_i
+/// ("mean").
 struct Objective {
   Loss loss = Loss::squared;
   bool mean = true;
@@ -44,13 +45,15 @@ struct Derivatives {
   bool any() const { return controls || inputs || costates; }
 };
 
-/// One evaluation of J on all samples: forward, loss and, where derivatives are wanted, backward, block by block.
+/// One evaluation of J on all samples: forward, loss and, where derivatives are wanted, backward, block by
+/// block.
 template <class T>
 class Evaluation {
  public:
   Evaluation(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,
              const Derivatives<T>& derivatives, Workspace<T>& workspace)
-      : Evaluation(net, controls, data, objective, derivatives, workspace, plan_blocks<T>(net, data.samples)) {}
+      : Evaluation(net, controls, data, objective, derivatives, workspace,
+                   plan_blocks<T>(net, data.samples)) {}
 
   /// With a plan of one's own: the result's bits depend on the cut into blocks, not on the storage.
   Evaluation(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,
@@ -165,8 +168,8 @@ class Evaluation {
                    const Memory& memory) const {
     const Index offset = share.offset(net_.dim);
     const Range samples = samples_of(block, share);
-    rows_to_plane(data_.X + samples.begin * net_.features, samples.end - samples.begin, net_.features, net_.dim,
-                  trajectory.state(0) + offset);
+    rows_to_plane(data_.X + samples.begin * net_.features, samples.end - samples.begin, net_.features,
+                  net_.dim, trajectory.state(0) + offset);
     for (Index j = 0; j < net_.layers; ++j) {
       const T* y = trajectory.state(std::min(j, stored_layers())) + offset;
       T* next = trajectory.state(std::min(j + 1, stored_layers())) + offset;
@@ -179,7 +182,8 @@ class Evaluation {
   void run_loss(const Block& block, const Share<T>& share, const T* final_state, const Memory& memory) const {
     constexpr Index width = tile_width<T>;
     const Index q = net_.outputs, offset = share.offset(q);
-    affine(q, net_.dim, u_.W, u_.mu, final_state + share.offset(net_.dim), memory.outputs + offset, share.tiles);
+    affine(q, net_.dim, u_.W, u_.mu, final_state + share.offset(net_.dim), memory.outputs + offset,
+           share.tiles);
     Wide<T>* losses = reinterpret_cast<Wide<T>*>(memory.tile_losses);
     for (Index t = share.first; t < share.first + share.tiles; ++t) {
       T *targets = memory.targets + t * q * width, *weights = memory.weights + t * width;
@@ -200,8 +204,10 @@ class Evaluation {
       const Index i = block.first + std::min(in_block, block.samples - 1);
       weights[s] = padding ? T(0) : data_.weights ? data_.weights[i] : T(1);
       const Index label = static_cast<Index>(data_.labels[i]);
-      if (net_.outputs == 1) targets[s] = T(static_cast<double>(label));
-      else targets[label * width + s] = T(1);
+      if (net_.outputs == 1)
+        targets[s] = T(static_cast<double>(label));
+      else
+        targets[label * width + s] = T(1);
     }
   }
 
@@ -213,19 +219,20 @@ class Evaluation {
     const bool accumulate = plan_.by_team && block.number > 0;
     if (memory.gradient) {
       const Controls<T> du = net_.split(memory.gradient);
-      outer_product(net_.outputs, net_.dim, memory.output_slopes, trajectory.state(net_.layers), tiles, accumulate,
-                    du.W, du.mu, memory.adjoint.panels, team);
+      outer_product(net_.outputs, net_.dim, memory.output_slopes, trajectory.state(net_.layers), tiles,
+                    accumulate, du.W, du.mu, memory.adjoint.panels, team);
     }
     T* p = memory.costate;
-    transposed_product(net_.outputs, net_.dim, u_.W, memory.output_slopes + share.offset(net_.outputs), p + offset,
-                       share.tiles, memory.adjoint.product);
+    transposed_product(net_.outputs, net_.dim, u_.W, memory.output_slopes + share.offset(net_.outputs),
+                       p + offset, share.tiles, memory.adjoint.product);
     state_rows_.write(net_.layers, p + offset, samples.begin, count);
 
     const Adjoint<T> adjoint(net_, controls_, memory.gradient, accumulate);
     for (Index j = net_.layers - 1; j >= 0; --j) {
       const T* y = trajectory.state(j);
       if (trajectory.storage() == Storage::states_only)
-        integrator_.evaluate_stages(j, y + offset, trajectory.stages(j, offset), memory.stage + offset, share.tiles);
+        integrator_.evaluate_stages(j, y + offset, trajectory.stages(j, offset), memory.stage + offset,
+                                    share.tiles);
       adjoint.step(j, y, trajectory, p, memory.adjoint, share, team);
       state_rows_.write(j, p + offset, samples.begin, count);
     }
@@ -250,8 +257,9 @@ Wide<T> value(const Network& net, const T* controls, const Data<T>& data, const 
 }
 
 template <class T>
-Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,
-                              const Derivatives<T>& derivatives, Workspace<T>& workspace) {
+Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<T>& data,
+                              const Objective& objective, const Derivatives<T>& derivatives,
+                              Workspace<T>& workspace) {
   return Evaluation<T>(net, controls, data, objective, derivatives, workspace).run();
 }
 

@@ -7,8 +7,8 @@
 
 namespace ocdl {
 
-/// R(u) = tikhonov/2 |(K, b, W, mu)|^2 + l1 |(K, b, W, mu)|_1 + time_smoothness/2 N/T sum_j |(K, b)[j+1] - (K, b)[j]|^2.
-/// The time steps are not penalised: they carry the horizon.
+/// R(u) = tikhonov/2 |(K, b, W, mu)|^2 + l1 |(K, b, W, mu)|_1 + time_smoothness/2 N/T sum_j |(K, b)[j+1] -
+/// (K, b)[j]|^2. The time steps are not penalised: they carry the horizon.
 struct Regulariser {
   double tikhonov = 0, l1 = 0, time_smoothness = 0;
 

@@ -9,9 +9,9 @@
 
 namespace ocdl {
 
-/// Euclidean projection of v onto the simplex {x >= 0, sum x = total}, by sorting and thresholding (Duchi et al. 2008):
-/// x_i = max(v_i - theta, 0). A point that is on the simplex up to roundoff stays as it is, so projecting twice
-/// changes nothing. `sorted` is scratch of the same size.
+/// Euclidean projection of v onto the simplex {x >= 0, sum x = total}, by sorting and thresholding (Duchi et
+/// al. 2008): x_i = max(v_i - theta, 0). A point that is on the simplex up to roundoff stays as it is, so
+/// projecting twice changes nothing. `sorted` is scratch of the same size.
 template <class T>
 void project_simplex(const T* v, Index size, double total, T* x, std::vector<double>& sorted) {
   const double roundoff = static_cast<double>(size) * static_cast<double>(std::numeric_limits<T>::epsilon());
@@ -21,7 +21,8 @@ void project_simplex(const T* v, Index size, double total, T* x, std::vector<dou
     std::copy_n(v, size, x);
     return;
   }
-  // Differences to the largest entry: what matters lies within `total` of it, whatever the size of the entries.
+  // Differences to the largest entry: what matters lies within `total` of it, whatever the size of the
+  // entries.
   const double largest = static_cast<double>(*std::max_element(v, v + size));
   sorted.resize(static_cast<std::size_t>(size));
   std::transform(v, v + size, sorted.begin(), [&](T entry) { return static_cast<double>(entry) - largest; });

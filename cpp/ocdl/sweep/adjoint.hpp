@@ -4,16 +4,17 @@
 
 namespace ocdl {
 
-/// The planes that a backward step works in, and what a team shares for the gradient. Memory is somebody else's.
+/// The planes that a backward step works in, and what a team shares for the gradient. Memory is somebody
+/// else's.
 template <class T>
 struct AdjointScratch {
-  T* cotangent;        ///< g_i, a plane
-  T* delta;            ///< h sigma' g_i, a plane
-  T* stage;            ///< y_i where it has to be rebuilt, a plane
-  T* eta;              ///< eta_i, a plane each
-  T* panels;           ///< transposed states, see panel::transposed_size
+  T* cotangent;  ///< g_i, a plane
+  T* delta;      ///< h sigma' g_i, a plane
+  T* stage;      ///< y_i where it has to be rebuilt, a plane
+  T* eta;        ///< eta_i, a plane each
+  T* panels;     ///< transposed states, see panel::transposed_size
   T* tile_dots;  ///< <g, k> per tile, a pack each
-  T* product;          ///< this thread's own, see panel::scratch_size
+  T* product;    ///< this thread's own, see panel::scratch_size
 };
 
 /// The backward sweep. With lam = p[j+1], for i = s, ..., 1:
@@ -28,11 +29,13 @@ class Adjoint {
     if (gradient) du_ = network.split(gradient);
   }
 
-  /// p[j+1] -> p[j] in place, by the whole team. `y`, `p` and the stages belong to the block; each thread steps its share.
+  /// p[j+1] -> p[j] in place, by the whole team. `y`, `p` and the stages belong to the block; each thread
+  /// steps its share.
   void step(Index j, const T* y, const Trajectory<T>& trajectory, T* p, const AdjointScratch<T>& scratch,
             const Share<T>& share, const Team& team) const {
     const Dense<T> field = net_.field<T>();
-    const Index offset = share.offset(net_.dim), size = field.run(share.tiles), plane = field.run(share.block_tiles);
+    const Index offset = share.offset(net_.dim), size = field.run(share.tiles),
+                plane = field.run(share.block_tiles);
     const Stages<T> stages = trajectory.stages(j, offset);
     const T h = net_.residual ? u_.h[j] : T(1);
     const bool want_h = gradient_ && net_.residual && net_.learns_steps;
@@ -45,11 +48,11 @@ class Adjoint {
         if (gradient_ && net_.stage_controls && team.rank() == 0 && !accumulate_) clear_stage(j, i);
         continue;
       }
-      T* g = scratch.cotangent + offset;
-      stage_cotangent(i, p + offset, scratch, plane, offset).write(nullptr, g, size);
+      const T* g =
+          stage_cotangent(i, p + offset, scratch, plane, offset).sum(scratch.cotangent + offset, size);
       T* eta = scratch.eta + i * plane + offset;
-      field.pull_back(net_.K_of(u_, j, i), stages.value(i), stages.slope(i), h, g, scratch.delta + offset, eta,
-                      share.tiles, scratch.product);
+      field.pull_back(net_.K_of(u_, j, i), stages.value(i), stages.slope(i), h, g, scratch.delta + offset,
+                      eta, share.tiles, scratch.product);
       costate.add(T(1), eta);
       if (want_h) add_tile_dots(g, stages.value(i), share, scratch.tile_dots);
       if (gradient_) {

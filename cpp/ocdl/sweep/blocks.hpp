@@ -8,9 +8,10 @@ namespace ocdl {
 
 /// How the samples are cut into blocks. A function of the problem alone, never of the number of threads.
 struct BlockPlan {
-  Index samples;   ///< per block, whole tiles
-  bool by_team;    ///< all threads on one block after the other (wide states), or a block per thread (narrow ones)
-  Storage storage; ///< of a block's trajectory
+  Index samples;    ///< per block, whole tiles
+  bool by_team;     ///< all threads on one block after the other (wide states), or a block per thread (narrow
+                    ///< ones)
+  Storage storage;  ///< of a block's trajectory
 };
 
 struct Block {
@@ -29,8 +30,10 @@ struct Share {
   Index offset(Index dim) const { return first * dim * tile_width<T>; }
 };
 
-/// Bytes of one block's trajectory that stay in a core's own cache beside the controls.
-inline constexpr Index cache_budget = 256 * 1024;
+/// Bytes of one block's trajectory that stay in a core's own cache beside the controls. Where not even a
+/// short block fits, stage values are still better read from the next cache than evaluated again, up to a
+/// limit.
+inline constexpr Index cache_budget = 256 * 1024, stage_budget = 4 * 1024 * 1024;
 
 /// From this dimension on, a block's work is worth sharing and a gradient per thread would be too large.
 inline constexpr Index team_dim = 96;
@@ -42,14 +45,13 @@ BlockPlan plan_blocks(const Network& net, Index samples) {
   if (net.dim >= team_dim) return {std::min<Index>(whole_tiles(samples), 512), true, Storage::all_stages};
 
   const bool slopes = slope_needs_storage(net.activation);
-  const auto cached_samples = [&](Storage storage) {
-    const Index planes = Trajectory<T>::planes(net.layers, net.stages, slopes, storage);
-    return cache_budget / (planes * net.dim * Index(sizeof(T)));
+  const auto bytes_per_sample = [&](Storage storage) {
+    return Trajectory<T>::planes(net.layers, net.stages, slopes, storage) * net.dim * Index(sizeof(T));
   };
   const Index least = 4 * width, most = 1024;
-  Storage storage = Storage::all_stages;
-  if (cached_samples(storage) < least && net.stages > 1) storage = Storage::states_only;
-  const Index cached = std::clamp(cached_samples(storage), least, most);
+  const bool affordable = least * bytes_per_sample(Storage::all_stages) <= stage_budget;
+  const Storage storage = affordable || net.stages == 1 ? Storage::all_stages : Storage::states_only;
+  const Index cached = std::clamp(cache_budget / bytes_per_sample(storage), least, most);
   // At least eight blocks where that leaves each a decent length, so that threads have something to share.
   const Index shared = std::max<Index>(64, samples / 8);
   return {whole_tiles(std::min(cached, shared)), false, storage};
@@ -61,10 +63,11 @@ inline double forward_work(const Network& net, Index samples) {
   return static_cast<double>(samples * net.layers * net.stages * net.dim) * products;
 }
 
-/// process(block, team, worker) for every block, then merge(block, worker) in the order of the blocks, one at a time.
-/// `worker` numbers the scratch memory to use: 0 for a team, else the thread.
+/// process(block, team, worker) for every block, then merge(block, worker) in the order of the blocks, one at
+/// a time. `worker` numbers the scratch memory to use: 0 for a team, else the thread.
 template <class Process, class Merge>
-void for_each_block(Index samples, const BlockPlan& plan, int threads, const Process& process, const Merge& merge) {
+void for_each_block(Index samples, const BlockPlan& plan, int threads, const Process& process,
+                    const Merge& merge) {
   const Index count = (samples + plan.samples - 1) / plan.samples;
   const auto block = [&](Index number) {
     const Index first = number * plan.samples;

@@ -23,7 +23,8 @@ class StateRows {
   Index dim_, samples_;
 };
 
-/// Outputs W y[N] + mu, (samples, outputs), and where asked the states (N+1, samples, dim). Null pointers are not asked.
+/// Outputs W y[N] + mu, (samples, outputs), and where asked the states (N+1, samples, dim). Null pointers are
+/// not asked.
 template <class T>
 void forward(const Network& net, const T* controls, const T* X, Index samples, T* states, T* outputs,
              Workspace<T>& workspace) {
@@ -67,8 +68,8 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, T
 /// The variational trajectory (N+1, samples, dim) along the controls' direction and the inputs' direction dX
 /// (samples, features); null pointers are zero directions.
 template <class T>
-void tangent(const Network& net, const T* controls, const T* X, Index samples, const T* direction, const T* dX,
-             T* tangents, Workspace<T>& workspace) {
+void tangent(const Network& net, const T* controls, const T* X, Index samples, const T* direction,
+             const T* dX, T* tangents, Workspace<T>& workspace) {
   BlockPlan plan = plan_blocks<T>(net, samples);
   plan.by_team = false;
   const Index plane = net.dim * plan.samples;
@@ -90,8 +91,10 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
     T* scratch = carve.take(scratch_planes * plane);
 
     rows_to_plane(X + block.first * net.features, block.samples, net.features, net.dim, y);
-    if (dX) rows_to_plane(dX + block.first * net.features, block.samples, net.features, net.dim, v);
-    else std::fill_n(v, plane, T(0));
+    if (dX)
+      rows_to_plane(dX + block.first * net.features, block.samples, net.features, net.dim, v);
+    else
+      std::fill_n(v, plane, T(0));
     tangent_rows.write(0, v, block.first, block.samples);
     for (Index j = 0; j < net.layers; ++j) {
       sweep.step(j, y, v, stages, scratch, tiles);

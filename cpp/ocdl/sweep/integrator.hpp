@@ -17,10 +17,10 @@ class Integrator {
     const Dense<T> field = net_.field<T>();
     for (Index i = 0; i < net_.stages; ++i) {
       if (!net_.is_live(i)) continue;
-      const T* state = net_.residual
-                           ? stage_state(net_.tableau, i, u_.h[j], y, stages, scratch, field.run(tiles))
-                           : y;
-      field.evaluate(net_.K_of(u_, j, i), net_.b_of(u_, j, i), state, stages.value(i), stages.slope(i), tiles);
+      const T* state =
+          net_.residual ? stage_state(net_.tableau, i, u_.h[j], y, stages, scratch, field.run(tiles)) : y;
+      field.evaluate(net_.K_of(u_, j, i), net_.b_of(u_, j, i), state, stages.value(i), stages.slope(i),
+                     tiles);
     }
   }
 

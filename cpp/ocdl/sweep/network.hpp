@@ -13,11 +13,11 @@ struct Controls {
   E *K, *b, *h, *W, *mu;
 };
 
-/// A network: its shape and its choices, nothing that changes. A feed-forward network (residual = false) has one
-/// stage per layer, y[j+1] = f(y[j], u[j]), and no time steps.
+/// A network: its shape and its choices, nothing that changes. A feed-forward network (residual = false) has
+/// one stage per layer, y[j+1] = f(y[j], u[j]), and no time steps.
 struct Network {
-  Network(Index features_, Index dim_, Index layers_, Index outputs_, Tableau tableau_, Activation activation_,
-          bool residual_, bool stage_controls_, bool learns_steps_, double horizon_)
+  Network(Index features_, Index dim_, Index layers_, Index outputs_, Tableau tableau_,
+          Activation activation_, bool residual_, bool stage_controls_, bool learns_steps_, double horizon_)
       : features(features_),
         dim(dim_),
         layers(layers_),

@@ -4,8 +4,8 @@
 
 namespace ocdl {
 
-/// The variational sweep: the same tableau applied to v' = d_y f v + d_u f w, with w = (dK, db) and the steps'
-/// own direction dh:
+/// The variational sweep: the same tableau applied to v' = d_y f v + d_u f w, with w = (dK, db) and the
+/// steps' own direction dh:
 ///     v_i = v[j] + h sum_l a_il k'_l + dh sum_l a_il k_l,   k'_i = d_y f v_i + d_u f w_i,
 ///     v[j+1] = v[j] + h sum_i b_i k'_i + dh sum_i b_i k_i.
 template <class T>
@@ -49,7 +49,8 @@ class Tangent {
                          k_tangent + i * size, product_scratch, tiles);
     }
     Combination<T> increment;
-    for (Index i = 0; i < net_.stages; ++i) add_stage(increment, i, net_.residual ? net_.tableau.b()(i) : 1.0);
+    for (Index i = 0; i < net_.stages; ++i)
+      add_stage(increment, i, net_.residual ? net_.tableau.b()(i) : 1.0);
     increment.write(net_.residual ? v : nullptr, v, size);
     integrator_.advance(j, y, stages, y, tiles);
   }

@@ -10,8 +10,8 @@ enum class Storage {
   states_only,  ///< states of every layer; the backward sweep evaluates the stages of a layer again
 };
 
-/// What the forward sweep writes and the backward sweep reads, for one block of samples: y[0..N] and the k_i of each
-/// layer, in memory that somebody else owns.
+/// What the forward sweep writes and the backward sweep reads, for one block of samples: y[0..N] and the k_i
+/// of each layer, in memory that somebody else owns.
 template <class T>
 class Trajectory {
  public:

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <utility>
+
+#include "ocdl/kernel/pack.hpp"
+
+/// Square blocks of numbers, transposed in registers.
+namespace ocdl {
+
+namespace detail {
+
+/// Swaps the off-diagonal halves of every 2 step x 2 step block: lanes with bit `step` of a change places
+/// with the lanes without it of b.
+template <int Step, class P, int... Lane>
+inline void exchange(P& a, P& b, std::integer_sequence<int, Lane...>) {
+  constexpr int lanes = sizeof...(Lane);
+  const P upper = __builtin_shufflevector(a, b, ((Lane & Step) ? lanes + Lane - Step : Lane)...);
+  const P lower = __builtin_shufflevector(a, b, ((Lane & Step) ? lanes + Lane : Lane + Step)...);
+  a = upper;
+  b = lower;
+}
+
+template <int Step, class T>
+inline void exchange_all(Pack<T> (&rows)[lanes<T>]) {
+  if constexpr (Step < lanes<T>) {
+#pragma GCC unroll 16
+    for (int i = 0; i < lanes<T>; ++i)
+      if (!(i & Step)) exchange<Step>(rows[i], rows[i + Step], std::make_integer_sequence<int, lanes<T>>());
+    exchange_all<2 * Step, T>(rows);
+  }
+}
+
+}  // namespace detail
+
+/// to(j, i) = from(i, j) for a block of lanes<T> x lanes<T> numbers, rows `from_stride` and `to_stride`
+/// apart.
+template <class T>
+inline void transpose_block(const T* from, Index from_stride, T* to, Index to_stride) {
+  if constexpr (lanes<T> == 1) {
+    *to = *from;
+  } else {
+    Pack<T> rows[lanes<T>];
+#pragma GCC unroll 16
+    for (int i = 0; i < lanes<T>; ++i) rows[i] = load(from + i * from_stride);
+    detail::exchange_all<1, T>(rows);
+#pragma GCC unroll 16
+    for (int i = 0; i < lanes<T>; ++i) store<T>(to + i * to_stride, rows[i]);
+  }
+}
+
+}  // namespace ocdl
