@@ -6,14 +6,18 @@ import pytest
 from hypothesis import settings
 
 import ocdl
+from ocdl import _core
+from ocdl import _core
 
 settings.register_profile("ocdl", deadline=None)  # a busy machine is no failure
 settings.load_profile("ocdl")
 
 
 @pytest.fixture
-def restored_threads() -> Iterator[None]:
-    """Set the number of threads back when the test is over."""
+def all_threads() -> Iterator[None]:
+    """Take all threads that are allowed, even where fewer are faster; set their number back when the test is over."""
     before = ocdl.get_num_threads()
+    _core.insist_on_threads(True)
     yield
+    _core.insist_on_threads(False)
     ocdl.set_num_threads(before)

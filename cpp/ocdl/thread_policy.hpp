@@ -18,11 +18,9 @@ namespace ocdl {
 class ThreadChoice {
  public:
   /// `work`: activations evaluated, about a nanosecond each.
-  explicit ThreadChoice(double work) : threads_(ThreadLimit::get()) {
-    if (threads_ == 1) return;
-    if (work < least_work)
-      threads_ = 1;
-    else if (work < ample_work) {
+  explicit ThreadChoice(double work)
+      : most_(work < least_work && !insisted() ? 1 : ThreadLimit::get()), threads_(most_) {
+    if (most_ > 1 && work < ample_work && !insisted()) {
       record_ = &records()[static_cast<std::size_t>(std::log2(work / least_work))];
       if (!record_->prefers_threads(threads_)) threads_ = 1;
       started_ = Clock::now();
@@ -34,7 +32,12 @@ class ThreadChoice {
   ThreadChoice(const ThreadChoice&) = delete;
   ThreadChoice& operator=(const ThreadChoice&) = delete;
 
+  /// Takes every thread whether it pays or not, or no longer: for tests that compare thread counts.
+  static void insist(bool always) { insisted().store(always); }
+
   int threads() const { return threads_; }
+  /// What an evaluation of this size may take another time: memory for so many is allocated once.
+  int most() const { return most_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -67,12 +70,16 @@ class ThreadChoice {
     }
   };
 
+  static std::atomic<bool>& insisted() {
+    static std::atomic<bool> always{false};
+    return always;
+  }
   static std::array<Record, 10>& records() {
     static thread_local std::array<Record, 10> own;
     return own;
   }
 
-  int threads_;
+  int most_, threads_;
   Record* record_ = nullptr;
   Clock::time_point started_;
 };

@@ -97,6 +97,7 @@ BOOST_AUTO_TEST_CASE(value_and_gradient_see_the_same_value) {
 
 BOOST_AUTO_TEST_CASE(bits_do_not_depend_on_storage_or_threads) {
   Draw draw(4);
+  ThreadChoice::insist(true);
   for (const Index dim : {1, 2, 3, 4, 5, 16, 100})
     for (const char* tableau : {"euler", "kutta4", "dormand_prince"}) {
       const Problem<double> p = draw.problem(draw.network(tableau, Activation::sin, 6, dim), 1111);
@@ -112,6 +113,7 @@ BOOST_AUTO_TEST_CASE(bits_do_not_depend_on_storage_or_threads) {
         }
       ThreadLimit::set(2);
     }
+  ThreadChoice::insist(false);
 }
 
 BOOST_AUTO_TEST_CASE(single_precision_agrees_with_double) {

@@ -75,11 +75,10 @@ class Evaluation {
   Wide<T> run() {
     const double sweeps = out_.any() ? 2.5 : 1;
     const ThreadChoice choice(sweeps * forward_work(net_, data_.samples));
-    const int threads = choice.threads();
-    workspace_.reserve(plan_.by_team ? 1 : threads, memory_size(threads));
+      workspace_.reserve(plan_.by_team ? 1 : choice.most(), memory_size(choice.most()));
     loss_ = Wide<T>{};
     for_each_block(
-        data_.samples, plan_, threads,
+        data_.samples, plan_, choice.threads(),
         [&](const Block& block, const Team& team, int worker) { process(block, team, worker); },
         [&](const Block& block, int worker) { merge(block, worker); });
     Wide<T> value = scale_ * loss_;

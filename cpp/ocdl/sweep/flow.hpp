@@ -31,12 +31,11 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, T
   const BlockPlan plan = plan_blocks<T>(net, samples);
   const Index plane = net.dim * plan.samples;
   const ThreadChoice choice(forward_work(net, samples));
-  const int threads = choice.threads();
   const Integrator<T> integrator(net, controls);
   const Controls<const T> u = net.split(controls);
   const StateRows<T> state_rows(states, net, samples);
   const Index planes = 2 + net.stages * 2;
-  workspace.reserve(plan.by_team ? 1 : threads, planes * plane + net.outputs * plan.samples);
+  workspace.reserve(plan.by_team ? 1 : choice.most(), planes * plane + net.outputs * plan.samples);
 
   const auto process = [&](const Block& block, const Team& team, int worker) {
     const Share<T> share = Share<T>::of(team, tiles_for<T>(block.samples));
@@ -62,7 +61,7 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, T
     affine(net.outputs, net.dim, u.W, u.mu, y, z, share.tiles);
     plane_to_rows(z, count, net.outputs, net.outputs, outputs + first * net.outputs);
   };
-  for_each_block(samples, plan, threads, process, [](const Block&, int) {});
+  for_each_block(samples, plan, choice.threads(), process, [](const Block&, int) {});
 }
 
 /// The variational trajectory (N+1, samples, dim) along the controls' direction and the inputs' direction dX
@@ -74,11 +73,10 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
   plan.by_team = false;
   const Index plane = net.dim * plan.samples;
   const ThreadChoice choice(2 * forward_work(net, samples));
-  const int threads = choice.threads();
   const Tangent<T> sweep(net, controls, direction);
   const StateRows<T> tangent_rows(tangents, net, samples);
   const Index scratch_planes = Tangent<T>::scratch_planes(net.stages);
-  workspace.reserve(threads, (2 + 2 * net.stages + scratch_planes) * plane);
+  workspace.reserve(choice.most(), (2 + 2 * net.stages + scratch_planes) * plane);
 
   const auto process = [&](const Block& block, const Team&, int worker) {
     const Index tiles = tiles_for<T>(block.samples);
@@ -101,7 +99,7 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
       tangent_rows.write(j + 1, v, block.first, block.samples);
     }
   };
-  for_each_block(samples, plan, threads, process, [](const Block&, int) {});
+  for_each_block(samples, plan, choice.threads(), process, [](const Block&, int) {});
 }
 
 }  // namespace ocdl
