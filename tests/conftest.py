@@ -7,7 +7,6 @@ from hypothesis import settings
 
 import ocdl
 from ocdl import _core
-from ocdl import _core
 
 settings.register_profile("ocdl", deadline=None)  # a busy machine is no failure
 settings.load_profile("ocdl")

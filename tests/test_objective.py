@@ -68,7 +68,7 @@ def test_losses_keep_their_digits(loss: str, direction: list[float], label: int,
     value, slope = loss_of_output(loss, z, label)
     expected, expected_slope = exact_loss(loss, z, label)
     # 1 - C(z) has an absolute error of a roundoff, so has the residual of the squared loss.
-    atol = 1e-15 if loss == "squared" else 1e-300
+    atol = 1e-300
     assert value == pytest.approx(expected, rel=2e-15, abs=atol)
     np.testing.assert_allclose(slope, expected_slope, rtol=3e-15, atol=atol)
 

@@ -16,11 +16,37 @@ Workspace<T>& workspace() {
   return own;
 }
 
+Index first_outside(const Array<std::int64_t>& labels, std::int64_t lowest, std::int64_t highest) {
+  const auto outside = [&](std::int64_t label) { return label < lowest || label > highest; };
+  const auto *begin = labels.data(), *end = begin + labels.size(), *found = std::find_if(begin, end, outside);
+  return found == end ? -1 : found - begin;
+}
+
 template <class T>
 Data<T> view_data(const Network& net, const Array<T>& X, const Array<std::int64_t>& y,
                   const OptionalArray<T>& weights) {
   const Index samples = y.size();
   return {view(X, samples * net.features, "X"), y.data(), view(weights, samples, "sample_weight"), samples};
+}
+
+/// Whether the arrays can be evaluated as they are: plain arrays in C order, of the controls' number type,
+/// finite, with shapes and labels that fit. Whatever is refused here is converted, or explained, by the
+/// Python layer.
+template <class T>
+bool fits_as(const Network& net, const Array<T>& u, py::handle X, py::handle y) {
+  if (!is_plain<T>(X) || !is_plain<std::int64_t>(y)) return false;
+  const auto rows = py::reinterpret_borrow<Array<T>>(X);
+  const auto labels = py::reinterpret_borrow<Array<std::int64_t>>(y);
+  return rows.ndim() == 2 && rows.shape(1) == net.features && rows.shape(0) > 0 && labels.ndim() == 1 &&
+         labels.shape(0) == rows.shape(0) && u.size() == net.control_size() &&
+         first_outside(labels, 0, std::max<Index>(net.outputs - 1, 1)) < 0 &&
+         first_non_finite(u.data(), u.size()) < 0 && first_non_finite(rows.data(), rows.size()) < 0;
+}
+
+bool fits(const Network& net, py::handle u, py::handle X, py::handle y) {
+  if (is_plain<double>(u)) return fits_as<double>(net, py::reinterpret_borrow<Array<double>>(u), X, y);
+  if (is_plain<float>(u)) return fits_as<float>(net, py::reinterpret_borrow<Array<float>>(u), X, y);
+  return false;
 }
 
 template <class T>
@@ -66,7 +92,7 @@ double bound_value(const Network& net, const Array<T>& u, const Array<T>& X, con
   return result;
 }
 
-/// (value, gradient, input gradient or None).
+/// (value, gradient, input gradient or None, whether all of them are finite).
 template <class T>
 py::tuple bound_value_and_grad(const Network& net, const Array<T>& u, const Array<T>& X,
                                const Array<std::int64_t>& y, const OptionalArray<T>& weights,
@@ -79,12 +105,15 @@ py::tuple bound_value_and_grad(const Network& net, const Array<T>& u, const Arra
   const Derivatives<T> out{gradient.mutable_data(), with_inputs ? input_gradient->mutable_data() : nullptr,
                            nullptr};
   double result = 0;
+  bool finite = true;
   {
     const py::gil_scoped_release release;
     result = value_and_derivatives<T>(net, controls, data, objective, out, workspace<T>());
     workspace<T>().trim();
+    finite = std::isfinite(result) && first_non_finite(out.controls, net.control_size()) < 0 &&
+             (!with_inputs || first_non_finite(out.inputs, data.samples * net.features) < 0);
   }
-  return py::make_tuple(result, gradient, input_gradient);
+  return py::make_tuple(result, gradient, input_gradient, finite);
 }
 
 template <class T>
@@ -151,6 +180,7 @@ void bind_network(py::module_& m) {
               py::arg("features"), py::arg("dim"), py::arg("layers"), py::arg("outputs"), py::arg("tableau"),
               py::arg("activation"), py::arg("residual"), py::arg("stage_controls"), py::arg("learns_steps"),
               py::arg("horizon"));
+  network.def("fits", &fits, py::arg("u"), py::arg("X"), py::arg("y"));
   network.def_property_readonly("control_size", &Network::control_size);
   bind_evaluations<double>(network);
   bind_evaluations<float>(network);
@@ -159,15 +189,8 @@ void bind_network(py::module_& m) {
   m.def("loss_names", [] { return listed(loss_names); });
   m.def("first_non_finite", &bound_first_non_finite<double>, py::arg("values").noconvert());
   m.def("first_non_finite", &bound_first_non_finite<float>, py::arg("values").noconvert());
-  m.def(
-      "first_outside",
-      [](const Array<std::int64_t>& labels, std::int64_t lowest, std::int64_t highest) -> Index {
-        const auto outside = [&](std::int64_t label) { return label < lowest || label > highest; };
-        const auto *begin = labels.data(), *end = begin + labels.size(),
-                   *found = std::find_if(begin, end, outside);
-        return found == end ? -1 : found - begin;
-      },
-      py::arg("labels").noconvert(), py::arg("lowest"), py::arg("highest"));
+  m.def("first_outside", &first_outside, py::arg("labels").noconvert(), py::arg("lowest"),
+        py::arg("highest"));
 }
 
 }  // namespace ocdl

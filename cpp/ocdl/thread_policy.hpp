@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -17,9 +18,12 @@ namespace ocdl {
 /// depend on the choice.
 class ThreadChoice {
  public:
-  /// `work`: activations evaluated, about a nanosecond each.
-  explicit ThreadChoice(double work)
-      : most_(work < least_work && !insisted() ? 1 : ThreadLimit::get()), threads_(most_) {
+  /// `work`: activations evaluated, about a nanosecond each. `parts`: how many threads find something to do.
+  ThreadChoice(double work, Index parts)
+      : most_(work < least_work && !insisted()
+                  ? 1
+                  : static_cast<int>(std::min<Index>(ThreadLimit::get(), parts))),
+        threads_(most_) {
     if (most_ > 1 && work < ample_work && !insisted()) {
       record_ = &records()[static_cast<std::size_t>(std::log2(work / least_work))];
       if (!record_->prefers_threads(threads_)) threads_ = 1;

@@ -8,7 +8,7 @@ from importlib.metadata import version as _version
 from ocdl._core import build_info
 from ocdl.controls import Controls
 from ocdl.network import Network, Trajectory
-from ocdl.objective import L1, Objective, Regulariser, TimeSmoothness, Tikhonov
+from ocdl.objective import L1, Objective, Regulariser, Tikhonov, TimeSmoothness
 from ocdl.projection import project_simplex
 from ocdl.tableau import Tableau, tableaux
 from ocdl.threads import get_num_threads, set_num_threads
@@ -20,8 +20,8 @@ __all__ = [
     "Objective",
     "Regulariser",
     "Tableau",
-    "TimeSmoothness",
     "Tikhonov",
+    "TimeSmoothness",
     "Trajectory",
     "build_info",
     "get_num_threads",

@@ -61,6 +61,7 @@ class Network(metaclass=pybind11_type):
         learns_steps: bool,
         horizon: float,
     ) -> None: ...
+    def fits(self, u: object, X: object, y: object) -> bool: ...
     @property
     def control_size(self) -> int: ...
 
@@ -108,7 +109,7 @@ class Network(metaclass=pybind11_type):
         objective: Objective,
     ) -> float: ...
 
-    # (value, gradient, input gradient or None)
+    # (value, gradient, input gradient or None, whether all are finite)
     @overload
     def value_and_grad(
         self,
@@ -118,7 +119,7 @@ class Network(metaclass=pybind11_type):
         sample_weight: NDArray[np.float64] | None,
         objective: Objective,
         with_inputs: bool,
-    ) -> tuple[float, NDArray[Any], NDArray[Any] | None]: ...
+    ) -> tuple[float, NDArray[Any], NDArray[Any] | None, bool]: ...
     @overload
     def value_and_grad(
         self,
@@ -128,7 +129,7 @@ class Network(metaclass=pybind11_type):
         sample_weight: NDArray[np.float32] | None,
         objective: Objective,
         with_inputs: bool,
-    ) -> tuple[float, NDArray[Any], NDArray[Any] | None]: ...
+    ) -> tuple[float, NDArray[Any], NDArray[Any] | None, bool]: ...
     @overload
     def adjoint(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -297,11 +297,10 @@ class Network:
         with respect to the data.
         """
         vector, X, labels, weights = self._problem(u, X, y, sample_weight)
-        J, gradient, input_gradient = self._core_network.value_and_grad(
+        J, gradient, input_gradient, finite = self._core_network.value_and_grad(
             vector, X, labels, weights, _core_of(objective), _validation.boolean(input_grad, "input_grad")
         )
-        derivatives = (gradient,) if input_gradient is None else (gradient, input_gradient)
-        if not math.isfinite(J) or any(_core.first_non_finite(array) >= 0 for array in derivatives):
+        if not finite:
             self._report_overflow(vector, X)
         return J, Controls(self._layout, gradient, input_gradient)
 
@@ -363,6 +362,9 @@ class Network:
     def _problem(
         self, u: Controls, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[FloatArray, FloatArray, LabelArray, FloatArray | None]:
+        if isinstance(u, Controls) and u._layout is self._layout and self._core_network.fits(u._vector, X, y):
+            rows, labels = cast(FloatArray, X), cast(LabelArray, y)  # nothing to convert and nothing to refuse
+            return u._vector, rows, labels, _validation.weights(sample_weight, len(rows), self.dtype)
         vector, rows = self._vector(u), self._samples(X)
         labels = _validation.labels(y, len(rows), self.n_outputs)
         return vector, rows, labels, _validation.weights(sample_weight, len(rows), self.dtype)

@@ -1,49 +1,56 @@
 #pragma once
 
 #include <array>
-#include <cassert>
 
 #include "ocdl/kernel/tile.hpp"
 
 /// Linear combinations and inner products of planes: they see only a run of numbers, whole packs of them.
 namespace ocdl {
 
-/// A sum of planes with coefficients, of which only the non-zero ones are kept.
+/// base + sum of coefficient * plane, gathered term by term and written to `out` in one pass; no base: 0.
+/// Terms with coefficient 0 do not count. `out` may be the base.
 template <class T>
 class Combination {
  public:
-  static constexpr int capacity = 32;
+  Combination(const T* base, T* out, Index size) : base_(base), out_(out), size_(size) {}
 
   void add(T coefficient, const T* plane) {
     if (coefficient == T(0)) return;
-    assert(count_ < capacity);
+    if (count_ == capacity) write();
     terms_[static_cast<std::size_t>(count_++)] = {coefficient, plane};
   }
-  bool empty() const { return count_ == 0; }
 
-  /// The sum of the terms: a term itself where it stands alone with coefficient 1, else written to `scratch`.
-  const T* sum(T* scratch, Index size) const {
-    if (count_ == 1 && terms_[0].coefficient == T(1)) return terms_[0].plane;
-    write(nullptr, scratch, size);
-    return scratch;
-  }
-
-  /// out = base + sum of the terms; no base: 0. `out` may be the base.
-  void write(const T* base, T* out, Index size) const {
+  /// The sum in `out`.
+  void write() {
     switch (count_) {
       case 0:
-        return write_terms<0>(base, out, size);
+        write_terms<0>();
+        break;
       case 1:
-        return write_terms<1>(base, out, size);
+        write_terms<1>();
+        break;
       case 2:
-        return write_terms<2>(base, out, size);
+        write_terms<2>();
+        break;
       case 3:
-        return write_terms<3>(base, out, size);
+        write_terms<3>();
+        break;
       case 4:
-        return write_terms<4>(base, out, size);
+        write_terms<4>();
+        break;
       default:
-        return write_terms<-1>(base, out, size);
+        write_terms<-1>();
     }
+    base_ = out_;
+    count_ = 0;
+  }
+
+  /// The sum, in `out` unless it stands somewhere already: the base without terms, or a term without base.
+  const T* result() {
+    if (count_ == 0 && base_) return base_;
+    if (count_ == 1 && !base_ && terms_[0].coefficient == T(1)) return terms_[0].plane;
+    write();
+    return out_;
   }
 
  private:
@@ -51,21 +58,25 @@ class Combination {
     T coefficient;
     const T* plane;
   };
+  static constexpr int capacity = 16;
+
+  const T* base_;
+  T* out_;
+  Index size_;
   std::array<Term, capacity> terms_;
   int count_ = 0;
 
-  /// Each number is one chain of multiply-adds in the order of the terms, however many are known at compile
-  /// time.
+  /// Each number is one chain of multiply-adds in the order of the terms, wherever it is interrupted.
   template <int Known>
-  void write_terms(const T* base, T* out, Index size) const {
+  void write_terms() const {
     const int count = Known < 0 ? count_ : Known;
-    for (Index n = 0; n < size; n += lanes<T>) {
-      Pack<T> sum = base ? load(base + n) : Pack<T>{};
+    for (Index n = 0; n < size_; n += lanes<T>) {
+      Pack<T> sum = base_ ? load(base_ + n) : Pack<T>{};
       for (int l = 0; l < count; ++l) {
         const Term& term = terms_[static_cast<std::size_t>(l)];
         sum += broadcast<T>(term.coefficient) * load(term.plane + n);
       }
-      store<T>(out + n, sum);
+      store<T>(out_ + n, sum);
     }
   }
 };

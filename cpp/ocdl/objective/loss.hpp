@@ -3,9 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "ocdl/kernel/complex_functions.hpp"
-#include "ocdl/kernel/elementary.hpp"
-#include "ocdl/kernel/tile.hpp"
+#include "ocdl/field/activation.hpp"
 
 /// Losses of outputs z against labels, on tiles of samples. Each writes the weighted loss of every sample
 /// and, where asked, its derivative with respect to z. All are computed from z: no logarithm of a rounded
@@ -35,17 +33,26 @@ Pack<T> maximum(Pack<T> a, Pack<T> b) {
     return a > b ? a : b;
 }
 
-/// 1/2 |C(z) - c|^2 with C(z) = 1/(1 + exp(-z)) on each output.
+/// C(z) and C(-z) = 1 - C(z), each with all its digits.
+template <class T>
+std::pair<Pack<T>, Pack<T>> probabilities(Pack<T> z) {
+  const Pack<T> one = broadcast<T>(T(1)), power = exp<T>(where_negative<T>(z, z, -z));
+  const Pack<T> large = one / (one + power), small = power * large;
+  return {where_negative<T>(z, small, large), where_negative<T>(z, large, small)};
+}
+
+/// 1/2 |C(z) - c|^2 with C(z) = 1/(1 + exp(-z)) on each output. The residual is C(z) at c = 0 and -C(-z) at c
+/// = 1.
 template <class T>
 Pack<T> squared_loss(const OutputTile<T>& tile, Index lane, T* dz) {
   const Pack<T> one = broadcast<T>(T(1)), half = broadcast<T>(T(0.5)), weight = load(tile.weights + lane);
   Pack<T> loss{};
   for (Index o = 0; o < tile.outputs; ++o) {
     const Index at = o * tile_width<T> + lane;
-    const Pack<T> probability = sigmoid<T>(load(tile.z + at)),
-                  residual = probability - load(tile.targets + at);
+    const auto [yes, no] = probabilities<T>(load(tile.z + at));
+    const Pack<T> target = load(tile.targets + at), residual = target == one ? -no : yes;
     loss += half * residual * residual;
-    if (dz) store<T>(dz + at, weight * residual * (probability * (one - probability)));
+    if (dz) store<T>(dz + at, weight * residual * (yes * no));
   }
   return weight * loss;
 }

@@ -74,8 +74,9 @@ class Evaluation {
 
   Wide<T> run() {
     const double sweeps = out_.any() ? 2.5 : 1;
-    const ThreadChoice choice(sweeps * forward_work(net_, data_.samples));
-      workspace_.reserve(plan_.by_team ? 1 : choice.most(), memory_size(choice.most()));
+    const ThreadChoice choice(sweeps * forward_work(net_, data_.samples),
+                              parallel_parts<T>(plan_, data_.samples));
+    workspace_.reserve(plan_.by_team ? 1 : choice.most(), memory_size(choice.most()));
     loss_ = Wide<T>{};
     for_each_block(
         data_.samples, plan_, choice.threads(),

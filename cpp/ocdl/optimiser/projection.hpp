@@ -28,12 +28,19 @@ void project_simplex(const T* v, Index size, double total, T* x, std::vector<dou
   std::transform(v, v + size, sorted.begin(), [&](T entry) { return static_cast<double>(entry) - largest; });
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   double threshold = 0, running = 0;
-  for (Index k = 0; k < size; ++k) {
-    running += sorted[static_cast<std::size_t>(k)];
-    const double candidate = (running - total) / static_cast<double>(k + 1);
-    if (sorted[static_cast<std::size_t>(k)] <= candidate) break;
+  Index support = 0;
+  for (; support < size; ++support) {
+    const double entry = sorted[static_cast<std::size_t>(support)];
+    running += entry;
+    const double candidate = (running - total) / static_cast<double>(support + 1);
+    if (entry <= candidate) break;
     threshold = candidate;
   }
+  // The running sum has lost digits where many entries count; what is still missing from the total shows how
+  // many.
+  double excess = -total;
+  for (Index k = 0; k < support; ++k) excess += sorted[static_cast<std::size_t>(k)] - threshold;
+  threshold += excess / static_cast<double>(support);
   for (Index i = 0; i < size; ++i) x[i] = T(std::max(static_cast<double>(v[i]) - largest - threshold, 0.0));
 }
 

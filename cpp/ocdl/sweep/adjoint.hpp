@@ -41,19 +41,16 @@ class Adjoint {
     const bool want_h = gradient_ && net_.residual && net_.learns_steps;
     if (want_h) std::fill_n(scratch.tile_dots + share.first * lanes<T>, share.tiles * lanes<T>, T(0));
 
-    Combination<T> costate;
     bool accumulate = accumulate_;
     for (Index i = net_.stages - 1; i >= 0; --i) {
       if (!net_.is_live(i)) {
         if (gradient_ && net_.stage_controls && team.rank() == 0 && !accumulate_) clear_stage(j, i);
         continue;
       }
-      const T* g =
-          stage_cotangent(i, p + offset, scratch, plane, offset).sum(scratch.cotangent + offset, size);
+      const T* g = stage_cotangent(i, p + offset, scratch, plane, offset, size);
       T* eta = scratch.eta + i * plane + offset;
       field.pull_back(net_.K_of(u_, j, i), stages.value(i), stages.slope(i), h, g, scratch.delta + offset,
                       eta, share.tiles, scratch.product);
-      costate.add(T(1), eta);
       if (want_h) add_tile_dots(g, stages.value(i), share, scratch.tile_dots);
       if (gradient_) {
         const T* state = rebuild_state(i, h, y, stages, scratch, offset, size);
@@ -62,7 +59,10 @@ class Adjoint {
         accumulate = accumulate_ || !net_.stage_controls;
       }
     }
-    costate.write(net_.residual ? p + offset : nullptr, p + offset, size);
+    Combination<T> costate(net_.residual ? p + offset : nullptr, p + offset, size);
+    for (Index i = net_.stages - 1; i >= 0; --i)
+      if (net_.is_live(i)) costate.add(T(1), scratch.eta + i * plane + offset);
+    costate.write();
     if (gradient_ && net_.residual) write_step_gradient(j, want_h, scratch, share, team);
   }
 
@@ -73,18 +73,15 @@ class Adjoint {
   bool accumulate_;
   Controls<T> du_{};
 
-  /// g_i as a combination of lam and the eta_l of later stages. A feed-forward layer passes lam on.
-  Combination<T> stage_cotangent(Index i, const T* lam, const AdjointScratch<T>& scratch, Index plane,
-                                 Index offset) const {
-    Combination<T> g;
-    if (!net_.residual) {
-      g.add(T(1), lam);
-      return g;
-    }
+  /// g_i = b_i lam + sum_l a_li eta_l over the later stages. A feed-forward layer passes lam on.
+  const T* stage_cotangent(Index i, const T* lam, const AdjointScratch<T>& scratch, Index plane, Index offset,
+                           Index size) const {
+    if (!net_.residual) return lam;
+    Combination<T> g(nullptr, scratch.cotangent + offset, size);
     g.add(T(net_.tableau.b()(i)), lam);
     for (Index l = i + 1; l < net_.stages; ++l)
       if (net_.is_live(l)) g.add(T(net_.tableau.A()(l, i)), scratch.eta + l * plane + offset);
-    return g;
+    return g.result();
   }
 
   /// The block's plane of y_i, of which this thread has rebuilt its share.

@@ -18,6 +18,16 @@ struct Block {
   Index number, first, samples;
 };
 
+inline Index block_count(const BlockPlan& plan, Index samples) {
+  return (samples + plan.samples - 1) / plan.samples;
+}
+
+/// How many threads find something to do: one per block, or one per tile of the block that a team shares.
+template <class T>
+Index parallel_parts(const BlockPlan& plan, Index samples) {
+  return plan.by_team ? tiles_for<T>(plan.samples) : block_count(plan, samples);
+}
+
 /// The tiles of a block that one thread works on.
 template <class T>
 struct Share {
@@ -68,7 +78,7 @@ inline double forward_work(const Network& net, Index samples) {
 template <class Process, class Merge>
 void for_each_block(Index samples, const BlockPlan& plan, int threads, const Process& process,
                     const Merge& merge) {
-  const Index count = (samples + plan.samples - 1) / plan.samples;
+  const Index count = block_count(plan, samples);
   const auto block = [&](Index number) {
     const Index first = number * plan.samples;
     return Block{number, first, std::min(plan.samples, samples - first)};
@@ -85,7 +95,7 @@ void for_each_block(Index samples, const BlockPlan& plan, int threads, const Pro
     return;
   }
   Turnstile turnstile;
-  parallel(static_cast<int>(std::min<Index>(threads, count)), [&](const Team& team) {
+  parallel(threads, [&](const Team& team) {
     for (Index number = turnstile.take(); number < count; number = turnstile.take()) {
       process(block(number), Team::alone(), team.rank());
       turnstile.wait_for_turn(number);

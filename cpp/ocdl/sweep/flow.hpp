@@ -30,7 +30,7 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, T
              Workspace<T>& workspace) {
   const BlockPlan plan = plan_blocks<T>(net, samples);
   const Index plane = net.dim * plan.samples;
-  const ThreadChoice choice(forward_work(net, samples));
+  const ThreadChoice choice(forward_work(net, samples), parallel_parts<T>(plan, samples));
   const Integrator<T> integrator(net, controls);
   const Controls<const T> u = net.split(controls);
   const StateRows<T> state_rows(states, net, samples);
@@ -72,7 +72,7 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
   BlockPlan plan = plan_blocks<T>(net, samples);
   plan.by_team = false;
   const Index plane = net.dim * plan.samples;
-  const ThreadChoice choice(2 * forward_work(net, samples));
+  const ThreadChoice choice(2 * forward_work(net, samples), parallel_parts<T>(plan, samples));
   const Tangent<T> sweep(net, controls, direction);
   const StateRows<T> tangent_rows(tangents, net, samples);
   const Index scratch_planes = Tangent<T>::scratch_planes(net.stages);

@@ -26,10 +26,10 @@ class Integrator {
 
   /// y[j+1] from y[j] and the k_i; `next` may be `y`.
   void advance(Index j, const T* y, const Stages<T>& stages, T* next, Index tiles) const {
-    Combination<T> increment;
+    Combination<T> state(net_.residual ? y : nullptr, next, net_.field<T>().run(tiles));
     for (Index i = 0; i < net_.stages; ++i)
-      increment.add(net_.residual ? u_.h[j] * T(net_.tableau.b()(i)) : T(1), stages.value(i));
-    increment.write(net_.residual ? y : nullptr, next, net_.field<T>().run(tiles));
+      state.add(net_.residual ? u_.h[j] * T(net_.tableau.b()(i)) : T(1), stages.value(i));
+    state.write();
   }
 
  private:

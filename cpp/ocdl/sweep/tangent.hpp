@@ -37,21 +37,19 @@ class Tangent {
     for (Index i = 0; i < net_.stages; ++i) {
       if (!net_.is_live(i)) continue;
       const T* state = y;
-      Combination<T> increment;
+      Combination<T> v_stage(v, v_scratch, size);
       if (net_.residual) {
         state = stage_state(net_.tableau, i, h, y, stages, state_scratch, size);
-        for (Index l = 0; l < i; ++l) add_stage(increment, l, net_.tableau.A()(i, l));
+        for (Index l = 0; l < i; ++l) add_stage(v_stage, l, net_.tableau.A()(i, l));
       }
-      increment.write(v, v_scratch, size);
       const T* dK = w_.K ? net_.K_of(w_, j, i) : nullptr;
       const T* db = w_.b ? net_.b_of(w_, j, i) : nullptr;
-      field.push_forward(net_.K_of(u_, j, i), dK, db, state, stages.value(i), stages.slope(i), v_scratch,
-                         k_tangent + i * size, product_scratch, tiles);
+      field.push_forward(net_.K_of(u_, j, i), dK, db, state, stages.value(i), stages.slope(i),
+                         v_stage.result(), k_tangent + i * size, product_scratch, tiles);
     }
-    Combination<T> increment;
-    for (Index i = 0; i < net_.stages; ++i)
-      add_stage(increment, i, net_.residual ? net_.tableau.b()(i) : 1.0);
-    increment.write(net_.residual ? v : nullptr, v, size);
+    Combination<T> v_next(net_.residual ? v : nullptr, v, size);
+    for (Index i = 0; i < net_.stages; ++i) add_stage(v_next, i, net_.residual ? net_.tableau.b()(i) : 1.0);
+    v_next.write();
     integrator_.advance(j, y, stages, y, tiles);
   }
 

@@ -23,11 +23,9 @@ struct Stages {
 template <class T>
 const T* stage_state(const Tableau& tableau, Index i, T h, const T* y, const Stages<T>& stages, T* scratch,
                      Index size) {
-  Combination<T> increment;
-  for (Index l = 0; l < i; ++l) increment.add(h * T(tableau.A()(i, l)), stages.value(l));
-  if (increment.empty()) return y;
-  increment.write(y, scratch, size);
-  return scratch;
+  Combination<T> state(y, scratch, size);
+  for (Index l = 0; l < i; ++l) state.add(h * T(tableau.A()(i, l)), stages.value(l));
+  return state.result();
 }
 
 }  // namespace ocdl
