@@ -18,10 +18,12 @@ using Array = pybind11::array_t<T, pybind11::array::c_style>;
 template <class T>
 using OptionalArray = std::optional<Array<T>>;
 
-/// Whether an object is a plain NumPy array (of no subclass) that can be viewed.
+/// Whether an object is a plain NumPy array (of no subclass) that can be viewed as it is.
 template <class T>
 bool is_plain(pybind11::handle object) {
-  return Py_TYPE(object.ptr()) == pybind11::detail::npy_api::get().PyArray_Type_ && Array<T>::check_(object);
+  return Py_TYPE(object.ptr()) == pybind11::detail::npy_api::get().PyArray_Type_ &&
+         Array<T>::check_(object) &&
+         pybind11::detail::check_flags(object.ptr(), pybind11::detail::npy_api::NPY_ARRAY_ALIGNED_);
 }
 
 /// The numbers of an array that must hold exactly `size` of them.

@@ -3,6 +3,8 @@
 #include <Eigen/Core>
 #include <string>
 
+#include "ocdl/kernel/pack.hpp"
+
 namespace py = pybind11;
 
 namespace ocdl {
@@ -15,8 +17,6 @@ namespace {
 constexpr const char* compiler = "clang " __clang_version__;
 #elif defined(__GNUC__)
 constexpr const char* compiler = "gcc " __VERSION__;
-#elif defined(_MSC_VER)
-constexpr const char* compiler = "msvc " OCDL_STRING(_MSC_VER);
 #else
 constexpr const char* compiler = "unknown";
 #endif
@@ -27,14 +27,10 @@ constexpr const char* eigen = OCDL_STRING(EIGEN_WORLD_VERSION) "." OCDL_STRING(
 py::dict build_info() {
   py::dict info;
   info["variant"] = OCDL_VARIANT;
-  info["vector_bits"] = 8 * sizeof(Eigen::internal::packet_traits<double>::type);
+  info["vector_bits"] = 8 * vector_bytes;
   info["eigen"] = eigen;
   info["compiler"] = compiler;
-#ifdef _OPENMP
   info["openmp"] = OCDL_STRING(_OPENMP);  // the date of the specification, yyyymm
-#else
-  info["openmp"] = py::none();
-#endif
   return info;
 }
 

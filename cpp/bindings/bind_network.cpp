@@ -37,9 +37,11 @@ bool fits_as(const Network& net, const Array<T>& u, py::handle X, py::handle y) 
   if (!is_plain<T>(X) || !is_plain<std::int64_t>(y)) return false;
   const auto rows = py::reinterpret_borrow<Array<T>>(X);
   const auto labels = py::reinterpret_borrow<Array<std::int64_t>>(y);
-  return rows.ndim() == 2 && rows.shape(1) == net.features && rows.shape(0) > 0 && labels.ndim() == 1 &&
-         labels.shape(0) == rows.shape(0) && u.size() == net.control_size() &&
-         first_outside(labels, 0, std::max<Index>(net.outputs - 1, 1)) < 0 &&
+  const bool shapes_fit = rows.ndim() == 2 && rows.shape(1) == net.features && rows.shape(0) > 0 &&
+                          labels.ndim() == 1 && labels.shape(0) == rows.shape(0) &&
+                          u.size() == net.control_size();
+  const py::gil_scoped_release release;
+  return shapes_fit && first_outside(labels, 0, std::max<Index>(net.outputs - 1, 1)) < 0 &&
          first_non_finite(u.data(), u.size()) < 0 && first_non_finite(rows.data(), rows.size()) < 0;
 }
 

@@ -3,10 +3,11 @@
 #include <omp.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
-#include <exception>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 
 #include "ocdl/types.hpp"
 
@@ -56,6 +57,8 @@ class ThreadLimit {
     const int threads = chosen().load(std::memory_order_relaxed);
     return threads > 0 ? threads : omp_get_max_threads();
   }
+  /// More threads than this gain nothing anywhere, and a runtime that cannot start a thread ends the process.
+  static int sensible() { return std::min(get(), 8 * omp_get_num_procs()); }
   /// The OpenMP runtime's threads do not survive a fork: a child stays serial for good.
   static void watch_forks() {
     static std::once_flag once;
@@ -73,38 +76,28 @@ class ThreadLimit {
   }
 };
 
-/// Runs body(team) on each of `threads` threads. One thread never enters OpenMP; the first exception is
-/// rethrown.
+/// Runs body(team) on each of `threads` threads; one thread never enters OpenMP. The body must not throw, so
+/// its memory is reserved before: the others would wait for ever for a thread that has left, at a barrier or
+/// for its turn.
 template <class Body>
 void parallel(int threads, const Body& body) {
-  if (threads <= 1) return body(Team::alone());
-  std::exception_ptr error;
-  std::mutex error_lock;
+  const auto run = [&](const Team& team) noexcept { body(team); };
+  if (threads <= 1) return run(Team::alone());
 #pragma omp parallel num_threads(threads)
-  {
-    try {
-      body(Team(omp_get_thread_num(), omp_get_num_threads()));
-    } catch (...) {
-      const std::lock_guard hold(error_lock);
-      if (!error) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
+  run(Team(omp_get_thread_num(), omp_get_num_threads()));
 }
 
 /// Hands out items 0, 1, 2, ... and lets their holders pass in that order.
 class Turnstile {
  public:
   Index take() { return next_item_.fetch_add(1, std::memory_order_relaxed); }
+  /// Turns come fast, so that going to sleep would take longer than most waits.
   void wait_for_turn(Index item) const {
-    for (Index now = turn_.load(std::memory_order_acquire); now != item;
-         now = turn_.load(std::memory_order_acquire))
-      turn_.wait(now, std::memory_order_acquire);
+    constexpr int patience = 10000;
+    for (int tries = 0; turn_.load(std::memory_order_acquire) != item; ++tries)
+      if (tries > patience) std::this_thread::yield();
   }
-  void pass(Index item) {
-    turn_.store(item + 1, std::memory_order_release);
-    turn_.notify_all();
-  }
+  void pass(Index item) { turn_.store(item + 1, std::memory_order_release); }
 
  private:
   std::atomic<Index> next_item_{0}, turn_{0};

@@ -22,8 +22,9 @@ class ThreadChoice {
   ThreadChoice(double work, Index parts)
       : most_(work < least_work && !insisted()
                   ? 1
-                  : static_cast<int>(std::min<Index>(ThreadLimit::get(), parts))),
-        threads_(most_) {
+                  : static_cast<int>(std::min<Index>(ThreadLimit::sensible(), parts))),
+        threads_(most_),
+        work_(work) {
     if (most_ > 1 && work < ample_work && !insisted()) {
       record_ = &records()[static_cast<std::size_t>(std::log2(work / least_work))];
       if (!record_->prefers_threads(threads_)) threads_ = 1;
@@ -31,7 +32,8 @@ class ThreadChoice {
     }
   }
   ~ThreadChoice() {
-    if (record_) record_->note(threads_ > 1, std::chrono::duration<double>(Clock::now() - started_).count());
+    if (record_)
+      record_->note(threads_ > 1, std::chrono::duration<double>(Clock::now() - started_).count() / work_);
   }
   ThreadChoice(const ThreadChoice&) = delete;
   ThreadChoice& operator=(const ThreadChoice&) = delete;
@@ -48,29 +50,38 @@ class ThreadChoice {
   static constexpr double least_work = 20e3, ample_work = 20e6;
   static constexpr double trial_share = 0.04;  ///< of the time may go into trials of the slower way
 
+  /// One way of evaluating: seconds per work as they were lately.
+  struct Way {
+    double cost = 0;    ///< 0: not known yet
+    bool warm = false;  ///< the first time starts threads and touches memory; it does not count
+
+    void note(double seconds) {
+      if (warm)
+        cost = cost == 0 ? seconds : std::min(seconds, 2 * cost);  // one hiccup is not believed at once
+      warm = true;
+    }
+  };
+
   /// What this thread has seen of evaluations of one size.
   struct Record {
-    double serial = 0, threaded = 0;  ///< seconds of the latest evaluation; 0: never tried
-    double credit = 0;                ///< seconds that a trial of the slower way may cost by now
+    Way serial, threaded;
+    double credit = 0;  ///< what a trial of the slower way may cost by now
     int limit = 0;
-    bool warm = false;  ///< the first threaded evaluation starts the threads and does not count
 
     bool prefers_threads(int threads) {
-      if (limit != threads) *this = Record{.limit = threads};
-      if (serial == 0) return false;
-      if (threaded == 0) return true;
-      const bool faster_way = threaded < serial;
-      return credit > std::abs(threaded - serial) ? !faster_way : faster_way;
+      if (limit != threads) {
+        *this = Record{};
+        limit = threads;
+      }
+      if (serial.cost == 0) return false;
+      if (threaded.cost == 0) return true;
+      const bool threads_are_faster = threaded.cost < serial.cost;
+      return credit > std::abs(threaded.cost - serial.cost) ? !threads_are_faster : threads_are_faster;
     }
     void note(bool with_threads, double seconds) {
-      const double other = with_threads ? serial : threaded;
-      if (with_threads && !warm) {
-        warm = true;
-        return;
-      }
-      (with_threads ? threaded : serial) = seconds;
-      const bool trial = other > 0 && seconds > other;
-      credit = trial ? 0 : credit + trial_share * seconds;
+      Way &taken = with_threads ? threaded : serial, &other = with_threads ? serial : threaded;
+      taken.note(seconds);
+      credit = other.cost > 0 && taken.cost > other.cost ? 0 : credit + trial_share * seconds;
     }
   };
 
@@ -84,6 +95,7 @@ class ThreadChoice {
   }
 
   int most_, threads_;
+  double work_;
   Record* record_ = nullptr;
   Clock::time_point started_;
 };

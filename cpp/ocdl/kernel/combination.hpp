@@ -91,7 +91,7 @@ Pack<T> dot_lanes(const T* a, const T* b, Index size) {
   return even + odd;
 }
 
-/// Whether every number is finite, at the speed of memory.
+/// Index of the first number that is not finite, or -1; at the speed of memory where all are.
 template <class T>
 Index first_non_finite(const T* values, Index size) {
   Pack<T> zero{};

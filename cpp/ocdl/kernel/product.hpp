@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cassert>
+
 #include "ocdl/kernel/panel_product.hpp"
 #include "ocdl/kernel/unrolled_product.hpp"
 #include "ocdl/parallel.hpp"
@@ -67,12 +69,11 @@ void row_sums(Index rows, const T* D, Index tiles, Index first_row, Index last_r
 template <class T>
 void outer_product(Index rows, Index cols, const T* D, const T* Y, Index tiles, bool accumulate, T* G, T* g,
                    T* panels, const Team& team) {
-  const bool unrolled_shape = with_unrolled_shape(rows, cols, [&]<int R, int C>() {
-    team.barrier();
-    if (team.rank() == 0) unrolled::outer_product<R, C, T>(D, Y, tiles, accumulate, G, g);
-    team.barrier();
+  const bool done = with_unrolled_shape(rows, cols, [&]<int R, int C>() {
+    assert(team.size() == 1);  // small matrices are not worth a team
+    unrolled::outer_product<R, C, T>(D, Y, tiles, accumulate, G, g);
   });
-  if (unrolled_shape) return;
+  if (done) return;
   const Range mine = team.share(tiles);
   panel::transpose_tiles(cols, Y, tiles, mine.begin, mine.end, panels);
   team.barrier();

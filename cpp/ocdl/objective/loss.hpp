@@ -81,7 +81,7 @@ Pack<T> softmax_loss(const OutputTile<T>& tile, Index lane, T* dz) {
     const Pack<T> is_largest = z(o) == largest ? unseen : zero;
     unseen -= is_largest;
     others += (one - is_largest) * exp<T>(z(o) - largest);
-    labelled += target(o) * (largest - z(o));
+    labelled += target(o) == one ? largest - z(o) : zero;
   }
   if (dz) {
     const Pack<T> total = one + others;

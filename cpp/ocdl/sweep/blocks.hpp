@@ -42,8 +42,9 @@ struct Share {
 
 /// Bytes of one block's trajectory that stay in a core's own cache beside the controls. Where not even a
 /// short block fits, stage values are still better read from the next cache than evaluated again, up to a
-/// limit.
-inline constexpr Index cache_budget = 256 * 1024, stage_budget = 4 * 1024 * 1024;
+/// limit. A team's block streams through memory, for which there is a limit as well.
+inline constexpr Index cache_budget = 256 * 1024, stage_budget = 4 * 1024 * 1024,
+                       team_budget = 64 * 1024 * 1024;
 
 /// From this dimension on, a block's work is worth sharing and a gradient per thread would be too large.
 inline constexpr Index team_dim = 96;
@@ -52,19 +53,26 @@ template <class T>
 BlockPlan plan_blocks(const Network& net, Index samples) {
   constexpr Index width = tile_width<T>;
   const auto whole_tiles = [](Index n) { return std::max<Index>(1, (n + width - 1) / width) * width; };
-  if (net.dim >= team_dim) return {std::min<Index>(whole_tiles(samples), 512), true, Storage::all_stages};
-
-  const bool slopes = slope_needs_storage(net.activation);
   const auto bytes_per_sample = [&](Storage storage) {
+    const bool slopes = slope_needs_storage(net.activation);
     return Trajectory<T>::planes(net.layers, net.stages, slopes, storage) * net.dim * Index(sizeof(T));
   };
-  const Index least = 4 * width, most = 1024;
-  const bool affordable = least * bytes_per_sample(Storage::all_stages) <= stage_budget;
-  const Storage storage = affordable || net.stages == 1 ? Storage::all_stages : Storage::states_only;
-  const Index cached = std::clamp(cache_budget / bytes_per_sample(storage), least, most);
+  const auto storage_within = [&](Index budget, Index length) {
+    const bool affordable = net.stages == 1 || length * bytes_per_sample(Storage::all_stages) <= budget;
+    return affordable ? Storage::all_stages : Storage::states_only;
+  };
+  const auto length_within = [&](Index budget, Storage storage, Index least, Index most) {
+    return std::clamp(budget / bytes_per_sample(storage) / width * width, least, most);
+  };
+  if (net.dim >= team_dim) {
+    const Index most = std::min<Index>(whole_tiles(samples), 512), least = std::min(4 * width, most);
+    const Storage storage = storage_within(team_budget, most);
+    return {length_within(team_budget, storage, least, most), true, storage};
+  }
+  const Storage storage = storage_within(stage_budget, 4 * width);
   // At least eight blocks where that leaves each a decent length, so that threads have something to share.
-  const Index shared = std::max<Index>(64, samples / 8);
-  return {whole_tiles(std::min(cached, shared)), false, storage};
+  const Index shared = whole_tiles(std::max<Index>(64, samples / 8));
+  return {std::min(length_within(cache_budget, storage, 4 * width, 1024), shared), false, storage};
 }
 
 /// Activations of a forward sweep, each with its share of the products.
