@@ -1,0 +1,46 @@
+"""The command line and the loop that gradient.py and prediction.py share."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+import report
+from bounds import measure_peak
+from contender import ORIGINS, installed
+from jobs import JOBS, Job
+from timing import MINIMUM_ROUNDS, compare
+
+QUICK_ROUNDS = 3
+SLOW_PEERS = ("torch.compile", "torchdiffeq")
+"""Slow to compile or several times slower than torch alone: left out of a quick run unless asked for by name."""
+
+
+def arguments(description: str, jobs: tuple[Job, ...]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    names = [job.name for job in jobs]
+    parser.add_argument("--jobs", nargs="+", default=names, choices=names, metavar="JOB")
+    parser.add_argument("--peers", nargs="+", choices=[name for name in ORIGINS if name != "ocdl"], metavar="PEER")
+    parser.add_argument("--rounds", type=int, default=MINIMUM_ROUNDS)
+    parser.add_argument("--quick", action="store_true", help="three rounds, main thread count, no slow peers")
+    return parser.parse_args()
+
+
+def run(script: str, question: str, description: str, jobs: tuple[Job, ...]) -> None:
+    options = arguments(description, jobs)
+    peers = options.peers or [name for name in ORIGINS if not (options.quick and name in SLOW_PEERS)]
+    wanted = ["ocdl", *peers]
+    names = [name for name in installed() if name in wanted]
+    selected = [JOBS[name] for name in options.jobs]
+    if options.quick:
+        selected = [replace(job, thread_counts=job.thread_counts[:1]) for job in selected]
+    peaks = {dtype: measure_peak(dtype, threads=2) for dtype in {job.dtype for job in selected}}
+    rows = []
+    for job in selected:
+        found = compare(question, job, names, QUICK_ROUNDS if options.quick else options.rounds)
+        row = report.comparison_row(question, found, peaks)
+        report.print_comparison(row)
+        rows.append(row)
+        # After every job, so that an interrupted run keeps what it has.
+        report.save(script, {"gflops": {dtype: peak.gflops for dtype, peak in peaks.items()}, "jobs": rows})
+    report.plot_comparisons(script, description, rows)

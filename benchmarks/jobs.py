@@ -1,0 +1,105 @@
+"""The jobs that every benchmark refers to, and the data of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Tableau(NamedTuple):
+    """An explicit Runge-Kutta method: strictly lower triangular A and weights b."""
+
+    A: tuple[tuple[float, ...], ...]
+    b: tuple[float, ...]
+
+    @property
+    def stages(self) -> int:
+        return len(self.b)
+
+
+TABLEAUX = {
+    "euler": Tableau(A=((0.0,),), b=(1.0,)),
+    "kutta4": Tableau(
+        A=((0.0, 0.0, 0.0, 0.0), (0.5, 0.0, 0.0, 0.0), (0.0, 0.5, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)),
+        b=(1 / 6, 1 / 3, 1 / 3, 1 / 6),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A network of N layers and width d with tanh and squared loss, on m samples."""
+
+    name: str
+    d: int
+    N: int
+    m: int
+    tableau: str = "euler"
+    learned_steps: bool = False
+    dtype: str = "float64"
+    horizon: float = 1.0
+    thread_counts: tuple[int, ...] = (2,)
+
+    @property
+    def method(self) -> Tableau:
+        return TABLEAUX[self.tableau]
+
+    @property
+    def summary(self) -> str:
+        steps = ", learned steps" if self.learned_steps else ""
+        return f"d {self.d}, N {self.N}, m {self.m:g}, {self.tableau}, {self.dtype}{steps}"
+
+
+GRADIENT_JOBS = (
+    Job("J1", d=2, N=20, m=1000, thread_counts=(2, 1)),
+    Job("J2", d=2, N=15, m=1000, tableau="kutta4", horizon=1.5, thread_counts=(2, 1)),
+    Job("J3", d=2, N=20, m=1000, learned_steps=True, thread_counts=(2, 1)),
+    Job("J4", d=784, N=20, m=100),
+    Job("J4f", d=784, N=20, m=100, dtype="float32"),
+    Job("J5", d=16, N=100, m=10_000, tableau="kutta4"),
+    Job("J6", d=512, N=20, m=10_000, dtype="float32"),
+)
+PREDICTION_JOBS = (Job("J8", d=2, N=20, m=1_000_000),)
+JOBS = {job.name: job for job in GRADIENT_JOBS + PREDICTION_JOBS}
+
+
+class Problem(NamedTuple):
+    """Controls K (N,d,d), b (N,d), h (N,), W (1,d), mu (1,); samples X (m,d) with labels y (m,) of 0 and 1."""
+
+    K: np.ndarray
+    b: np.ndarray
+    h: np.ndarray
+    W: np.ndarray
+    mu: np.ndarray
+    X: np.ndarray
+    y: np.ndarray
+
+
+class Gradient(NamedTuple):
+    """Loss and derivatives in the shapes of the controls; h is None unless the steps are learned."""
+
+    loss: Any
+    K: Any
+    b: Any
+    h: Any
+    W: Any
+    mu: Any
+
+
+def make_problem(job: Job) -> Problem:
+    """Random controls and samples, the same for every contender; K and W are scaled so that any width behaves alike."""
+    rng = np.random.default_rng(0)
+    draw = {
+        "K": rng.standard_normal((job.N, job.d, job.d)) / np.sqrt(job.d),
+        "b": 0.1 * rng.standard_normal((job.N, job.d)),
+        "h": np.full(job.N, job.horizon / job.N),
+        "W": rng.standard_normal((1, job.d)) / np.sqrt(job.d),
+        "mu": rng.standard_normal(1),
+    }
+    if job.learned_steps:
+        draw["h"] *= rng.uniform(0.5, 1.5, job.N)
+    X = rng.standard_normal((job.m, job.d), dtype=job.dtype)
+    y = rng.integers(0, 2, job.m).astype(job.dtype)
+    return Problem(**{name: array.astype(job.dtype) for name, array in draw.items()}, X=X, y=y)

@@ -1,0 +1,1 @@
+"""The libraries ocdl is compared with, one file each."""
