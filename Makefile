@@ -1,5 +1,5 @@
-# The two that matter: `make demo` and `make test`. They need Python 3.11+, a C++20 compiler and make; everything else comes
-# from PyPI into a virtual environment.
+# The two that matter: `make demo` and `make test`. They need Python 3.11+, GCC 12 or newer (or Clang 15+ with OpenMP) and
+# make; everything else comes from PyPI into a virtual environment.
 
 PYTHON ?= python3
 VENV ?= .venv

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -61,7 +62,7 @@ def random_problem(net: Network, samples: int, seed: int = 0) -> Problem:
 
 @st.composite
 def explicit_tableaux(draw: st.DrawFn, *, zero_weights: bool | None = None) -> Tableau:
-    """A strictly lower triangular, b summing to 1; some weights are 0, none, or either."""
+    """A strictly lower triangular, b summing to 1, at most 5 in size; some weights are 0, none, or either."""
     with_zeros = draw(st.booleans()) if zero_weights is None else zero_weights
     stages = draw(st.integers(2 if with_zeros else 1, 5))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -72,6 +73,7 @@ def explicit_tableaux(draw: st.DrawFn, *, zero_weights: bool | None = None) -> T
         b[rng.permutation(stages)[: rng.integers(1, stages)]] = 0
     elif stages > 1:
         b[rng.integers(stages)] *= rng.choice([-0.3, 1])
+    assume(np.abs(b).max() <= 5 * abs(b.sum()))
     return Tableau(A, b / b.sum())
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import ACTIVATIONS, EXPLICIT, LOSSES, Problem, random_problem
+from subprocesses import run_python
 
 from ocdl import Network, Objective
 
@@ -208,18 +207,11 @@ def test_float32_agrees_with_float64(tableau: str, activation: str, loss: str) -
 # ---- sizes ----
 
 
-def survives(code: str) -> str:
-    """Run in a process of its own, which a crash would end."""
-    command = [sys.executable, "-c", "import numpy as np, ocdl\n" + code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr}"
-    return done.stdout.strip()
-
-
 @pytest.mark.parametrize("stages", [10, 16, 17, 33, 64])
 def test_tableaux_of_many_stages(stages: int) -> None:
     """y' = y by the method whose stages are all Euler steps of length 1/s: (1 + h/s)^s."""
     code = f"""
+import numpy as np, ocdl
 s, layers = {stages}, 2
 A, b = np.tril(np.full((s, s), 1 / s), -1), np.full(s, 1 / s)
 net = ocdl.Network(1, layers, tableau=ocdl.Tableau(A, b), activation="identity", time_steps="free")
@@ -236,12 +228,13 @@ C = 1 / (1 + np.exp(-exact))
 np.testing.assert_allclose(g.X, C * C * (1 - C) * exact, rtol=1e-12)
 print("fine")
 """
-    assert survives(code) == "fine"
+    assert run_python(code) == "fine"
 
 
 @pytest.mark.parametrize(("threads", "dim"), [(1000, 2), (1000, 100), (100_000, 2), (100_000, 100)])
 def test_absurdly_many_threads(threads: int, dim: int) -> None:
     code = f"""
+import numpy as np, ocdl
 net = ocdl.Network({dim}, 3)
 u, X, y = net.init(random_state=0), np.ones((4000, {dim})), np.zeros(4000, int)
 expected = net.value_and_grad(u, X, y)[0]
@@ -250,4 +243,4 @@ ocdl._core.insist_on_threads(True)
 assert net.value_and_grad(u, X, y)[0] == expected
 print("fine")
 """
-    assert survives(code) == "fine"
+    assert run_python(code) == "fine"

@@ -189,6 +189,24 @@ def test_views_subclasses_and_memory_maps_are_not_copied(tmp_path: Path) -> None
         assert np.shares_memory(_validation.samples(data, 3, np.dtype(float)), data)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_misaligned_arrays_are_copied(dtype: str) -> None:
+    def misaligned(values: np.ndarray) -> np.ndarray:
+        twin = np.frombuffer(b"?" + values.tobytes(), np.uint8, offset=1).view(values.dtype).reshape(values.shape)
+        assert not twin.flags.aligned
+        return twin
+
+    data, weights, labels = X.astype(dtype), WEIGHTS.astype(dtype), Y.astype(np.int64)
+    for given, taken in [
+        (data, _validation.samples(misaligned(data), 3, np.dtype(dtype))),
+        (weights, _validation.weights(misaligned(weights), len(weights), np.dtype(dtype))),
+        (labels, _validation.labels(misaligned(labels), len(labels), 1)),
+    ]:
+        assert taken is not None
+        assert taken.flags.aligned
+        np.testing.assert_array_equal(taken, given)
+
+
 LARGE = random_problem(Network(4, 1), samples=100_000)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 CPP = Path(__file__).parents[1] / "cpp"
-BASE = "kernel"  # together with the files directly in cpp/ocdl (types.hpp, parallel.hpp)
-ARROW = (BASE, "tableau", "field", "trajectory", "sweep", "objective", "optimiser")
+BASE = "base"  # the files directly in cpp/ocdl (types.hpp, parallel.hpp, thread_policy.hpp)
+ARROW = (BASE, "kernel", "tableau", "field", "trajectory", "sweep", "objective", "optimiser")
 
 QUOTED_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 OPENMP = re.compile(r"#\s*include\s*[<\"]omp\.h|#\s*pragma\s+omp\b|_Pragma\s*\(\s*\"omp\b|\bomp_\w+\s*\(")
@@ -76,7 +76,9 @@ def test_the_core_was_found() -> None:
     [
         ("sweep/adjoint.hpp", '#include "ocdl/sweep/integrator.hpp"\n#include "ocdl/types.hpp"', True),
         ("sweep/adjoint.hpp", '#include "ocdl/field/dense.hpp"\n#include <vector>', True),
-        ("parallel.hpp", '#include "ocdl/kernel/pack.hpp"', True),
+        ("kernel/pack.hpp", '#include "ocdl/types.hpp"', True),
+        ("thread_policy.hpp", '#include "ocdl/parallel.hpp"', True),
+        ("parallel.hpp", '#include "ocdl/kernel/pack.hpp"', False),
         ("field/dense.hpp", '#include "ocdl/sweep/integrator.hpp"', False),
         ("kernel/pack.hpp", '  #  include "ocdl/tableau/tableau.hpp"', False),
         ("types.hpp", '#include "ocdl/field/dense.hpp"', False),

@@ -4,7 +4,6 @@ import ast
 import doctest
 import importlib
 import importlib.util
-import os
 import pkgutil
 import platform
 import re
@@ -15,6 +14,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from subprocesses import run_python
 
 import ocdl
 from ocdl import _core, _cpu, _load_core
@@ -23,12 +23,6 @@ ROOT = Path(__file__).parents[1]
 BUILT = _load_core.built_variants()
 USABLE = tuple(name for name in BUILT if _cpu.supports(name))
 VECTOR_BITS = {"avx2": 256, "avx512": 512}
-
-
-def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    inherited = {key: value for key, value in os.environ.items() if key != "OCDL_CORE"}
-    command = [sys.executable, "-W", "error", "-c", code]
-    return subprocess.run(command, env=inherited | environment, capture_output=True, text=True, check=False)
 
 
 def test_version_is_the_one_of_the_project() -> None:
@@ -42,6 +36,7 @@ def test_build_info_describes_the_core_in_use() -> None:
     assert info["eigen"].startswith("3.4")
     assert info["vector_bits"] == VECTOR_BITS.get(info["variant"], info["vector_bits"])
     assert info["compiler"]
+    assert info["openmp"].isdigit()
 
 
 def test_the_core_has_one_name() -> None:
@@ -61,22 +56,19 @@ def test_a_source_build_holds_baseline_and_the_best_of_its_machine() -> None:
 
 
 def test_the_fastest_usable_core_is_chosen() -> None:
-    done = run_python("import ocdl; print(ocdl.build_info()['variant'])")
-    assert done.stdout.strip() == USABLE[-1], done.stderr
+    assert run_python("import ocdl; print(ocdl.build_info()['variant'])", OCDL_CORE="") == USABLE[-1]
 
 
 @pytest.mark.parametrize("variant", USABLE)
 def test_environment_pins_a_core(variant: str) -> None:
     code = "import sys, ocdl; print(ocdl.build_info()['variant'], *(m for m in sys.modules if 'ocdl._core_' in m))"
-    done = run_python(code, OCDL_CORE=variant)
-    assert done.stdout.split() == [variant, f"ocdl._core_{variant}"], done.stderr
+    assert run_python(code, OCDL_CORE=variant).split() == [variant, f"ocdl._core_{variant}"]
 
 
 def test_unknown_core_is_refused_with_a_list() -> None:
-    done = run_python("import ocdl", OCDL_CORE="pentium")
-    assert done.returncode == 1
-    assert "ImportError: OCDL_CORE=pentium is not a core; known are baseline, avx2, avx512" in done.stderr
-    assert f"usable here: {', '.join(USABLE)}" in done.stderr
+    message = "ImportError: OCDL_CORE=pentium is not a core; known are baseline, avx2, avx512"
+    with pytest.raises(RuntimeError, match=f"{message}; usable here: {', '.join(USABLE)}"):
+        run_python("import ocdl", OCDL_CORE="pentium")
 
 
 @pytest.mark.parametrize(

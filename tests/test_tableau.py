@@ -77,13 +77,23 @@ def rational(coefficient: float) -> Fraction:
     return fraction
 
 
+def rounded_from(coefficient: float) -> Fraction:
+    """The fraction of small denominator from which a computed coefficient differs by its roundoff only."""
+    fraction = Fraction(coefficient).limit_denominator(10**4)
+    assert abs(float(fraction) - coefficient) <= ROUNDOFF * max(1, abs(coefficient))
+    return fraction
+
+
 def rational_coefficients(tableau: Tableau) -> tuple[list[list[Fraction]], list[Fraction]]:
     return [[rational(a) for a in row] for row in tableau.A.tolist()], [rational(w) for w in tableau.b.tolist()]
 
 
-def rational_partner(A: list[list[Fraction]], b: list[Fraction]) -> list[list[Fraction]]:
+def is_symplectic_partner(partner: Tableau, A: list[list[Fraction]], b: list[Fraction]) -> bool:
+    """b_i a~_ij + b~_j a_ji - b_i b~_j = 0, exactly, with the fractions that the partner's coefficients come from."""
+    A_partner = [[rounded_from(a) for a in row] for row in partner.A.tolist()]
+    b_partner = [rounded_from(weight) for weight in partner.b.tolist()]
     stages = range(len(b))
-    return [[b[j] - b[j] * A[j][i] / b[i] for j in stages] for i in stages]
+    return all(b[i] * A_partner[i][j] + b_partner[j] * A[j][i] == b[i] * b_partner[j] for i in stages for j in stages)
 
 
 def test_there_are_as_many_rooted_trees_as_cayley_counted() -> None:
@@ -104,13 +114,8 @@ def test_abscissae_are_row_sums(tableau: Tableau) -> None:
 
 
 @with_partner
-def test_partner_is_the_exact_one_and_the_pair_is_symplectic(tableau: Tableau) -> None:
-    A, b = rational_coefficients(tableau)
-    partner = rational_partner(A, b)
-    stages = range(tableau.stages)
-    assert all(b[i] * partner[i][j] + b[j] * A[j][i] - b[i] * b[j] == 0 for i in stages for j in stages)
-
-    np.testing.assert_allclose(tableau.adjoint().A, np.array(partner, dtype=float), rtol=ROUNDOFF, atol=ROUNDOFF)
+def test_the_pair_with_the_partner_is_symplectic(tableau: Tableau) -> None:
+    assert is_symplectic_partner(tableau.adjoint(), *rational_coefficients(tableau))
     np.testing.assert_array_equal(tableau.adjoint().b, tableau.b)
 
 
@@ -173,7 +178,7 @@ def test_the_partner_of_a_random_tableau_is_symplectic_and_its_own_inverse(
     A, b = coefficients
     tableau = Tableau(A, b)
     partner = tableau.adjoint()
-    np.testing.assert_allclose(partner.A, np.array(rational_partner(A, b), dtype=float), rtol=1e-11, atol=1e-11)
+    assert is_symplectic_partner(partner, A, b)
     np.testing.assert_allclose(partner.adjoint().A, tableau.A, rtol=1e-9, atol=1e-9)
 
 
@@ -204,20 +209,19 @@ def test_abscissae_are_kept_when_given() -> None:
         (([0], [1]), ValueError, r"A must be an array of 2 dimension\(s\), got 1: shape \(1,\)"),
         (([[0]], [[1]]), ValueError, r"b must be an array of 1 dimension\(s\), got 2: shape \(1, 1\)"),
         (([[0]], [1], 0), ValueError, r"c must be an array of 1 dimension\(s\), got 0: shape \(\)"),
-        (([[0], [1, 0]], [1, 0]), ValueError, "A must .* got rows of unequal length"),
+        (([[0], [1, 0]], [1, 0]), ValueError, "A must be an array of real numbers, got a ragged sequence"),
         (([[0]], [1, 0]), ValueError, "b must have length 1, one entry for each stage of A; got length 2"),
         (([[0]], [1], [0, 0]), ValueError, "c must have length 1, one entry for each stage of A; got length 2"),
-        (([[np.nan]], [1]), ValueError, "A must hold finite numbers only; stage 1 holds nan"),
-        (([[0]], [np.inf]), ValueError, "b must hold finite numbers only; stage 1 holds inf"),
-        (([[0]], [1], [-np.inf]), ValueError, "c must hold finite numbers only; stage 1 holds -inf"),
-        (([[10**400]], [1]), ValueError, "A must hold finite numbers only, got one beyond the range of float64"),
+        (([[np.nan]], [1]), ValueError, r"A\[0, 0\] is nan; all of A must be finite"),
+        (([[0]], [np.inf]), ValueError, r"b\[0\] is inf; all of b must be finite"),
+        (([[0]], [1], [-np.inf]), ValueError, r"c\[0\] is -inf; all of c must be finite"),
+        (([[10**400]], [1]), ValueError, "A must hold finite numbers, got one beyond the range of float64"),
         (([[0, 0], [1, 0]], [0.5, 0.25]), ValueError, "b must sum to 1; got a sum of 0.75"),
-        (([["0"]], [1]), TypeError, "A must hold real numbers, got an array of <U1"),
-        (([[0]], "1"), TypeError, "b must hold real numbers, got an array of <U1"),
-        (([[1j]], [1]), TypeError, "A must hold real numbers, got an array of complex128"),
-        (([[0]], [True]), TypeError, "b must hold real numbers, got an array of bool"),
-        (([[0]], [Fraction(1)], [None]), TypeError, "c must hold real numbers, got NoneType"),
-        ((None, [1]), TypeError, "A must hold real numbers, got NoneType"),
+        (([["0"]], [1]), TypeError, "A must hold real numbers, got dtype <U1"),
+        (([[0]], "1"), TypeError, "b must hold real numbers, got dtype <U1"),
+        (([[1j]], [1]), TypeError, "A must hold real numbers, got dtype complex128"),
+        (([[0]], [Fraction(1)], [None]), TypeError, "c must hold real numbers, got None"),
+        ((None, [1]), TypeError, "A must hold real numbers, got None"),
     ],
 )
 def test_wrong_coefficients_are_rejected_by_name(arguments: tuple, error: type[Exception], message: str) -> None:

@@ -159,6 +159,7 @@ def test_labels_go_up_to_the_number_of_outputs() -> None:
         ([1, np.nan, 1], ValueError, r"sample_weight\[1\] is nan; all of sample_weight must be finite"),
         ([1, 1, np.inf], ValueError, r"sample_weight\[2\] is inf; all of sample_weight must be finite"),
         ([1e308, 1e308, 1e308], ValueError, "sample_weight has a sum beyond the range of float64"),
+        ([0, 1e-310, 0], ValueError, "sample_weight has a sum of 1e-310: its inverse is beyond the range of float64"),
         (["1", "1", "1"], TypeError, "sample_weight must hold real numbers, got dtype <U1"),
         ([1j, 1, 1], TypeError, "sample_weight must hold real numbers, got dtype complex128"),
     ],
@@ -166,6 +167,14 @@ def test_labels_go_up_to_the_number_of_outputs() -> None:
 def test_wrong_weights(call: Call, bad: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(bad)
+
+
+def test_weights_too_small_for_the_network() -> None:
+    net = Network(2, 3, dtype="float32")
+    u = net.init(random_state=0)
+    assert np.isfinite(net.value(u, X, Y, sample_weight=[1e-37, 0, 1e-38]))
+    with pytest.raises(ValueError, match=r"sample_weight has a sum of .*e-39: .* the range of float32; scale it up"):
+        net.value(u, X, Y, sample_weight=[1e-39, 0, 1e-39])
 
 
 def with_bad(part: str) -> ocdl.Controls:

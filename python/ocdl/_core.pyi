@@ -15,7 +15,7 @@ class BuildInfo(TypedDict):
     vector_bits: int
     eigen: str
     compiler: str
-    openmp: str | None
+    openmp: str
 
 def build_info() -> BuildInfo: ...
 def set_num_threads(threads: int) -> None: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from ocdl import _core
 
 FloatArray = NDArray[Any]  # float32 or float64, whichever the network has
 LabelArray = NDArray[np.int64]
+LABEL_DTYPE = np.dtype(np.int64)
 LARGEST_COUNT = 2**31 - 1  # of layers, components, threads; what the core's integers hold
 
 
@@ -77,14 +78,19 @@ def choice(value: object, name: str, known: Sequence[str]) -> str:
 
 def real_array(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
     """Return real numbers as an array of `dtype` in C order: the array itself where it is one already."""
-    if type(value) is np.ndarray and value.dtype == dtype and value.flags.c_contiguous:
-        array = value
-    else:
-        array = _converted(value, name, dtype)
+    array = cast(FloatArray, value) if _is_plain(value, dtype) else _converted(value, name, dtype)
     bad = _core.first_non_finite(array)
     if bad >= 0:
         raise ValueError(_not_finite(value, array, bad, name, dtype))
     return array
+
+
+def _is_plain(value: object, dtype: np.dtype[Any]) -> bool:
+    """Whether the core can view it as it is."""
+    if type(value) is not np.ndarray or value.dtype != dtype:
+        return False
+    flags = value.flags
+    return flags.c_contiguous and flags.aligned
 
 
 def _converted(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
@@ -99,7 +105,7 @@ def _converted(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
     elif raw.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {raw.dtype}")
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(raw, dtype=dtype).reshape(raw.shape)
+        return np.require(raw, dtype, ["C", "A"])
 
 
 def _numbers(objects: NDArray[np.object_], name: str) -> NDArray[np.float64]:
@@ -142,7 +148,7 @@ def samples(X: ArrayLike, features: int, dtype: np.dtype[Any], name: str = "X") 
 def labels(y: ArrayLike, n_samples: int, n_outputs: int) -> LabelArray:
     """Return labels 0, 1, ... as whole numbers, one per sample."""
     highest = max(n_outputs - 1, 1)
-    array = y if type(y) is np.ndarray and y.dtype == np.int64 and y.flags.c_contiguous else _whole_numbers(y)
+    array = cast(LabelArray, y) if _is_plain(y, LABEL_DTYPE) else _whole_numbers(y)
     if array.ndim != 1:
         raise ValueError(f"y must have one dimension, (samples,), got shape {array.shape}")
     if array.shape[0] != n_samples:
@@ -174,11 +180,11 @@ def _whole_numbers(y: ArrayLike) -> LabelArray:
             raise ValueError(f"{entry} is {raw[place]}; labels are the whole numbers 0, 1, ...")
     if raw.dtype == np.uint64:
         raw = np.minimum(raw, np.iinfo(np.int64).max)
-    return np.ascontiguousarray(raw, dtype=np.int64).reshape(raw.shape)
+    return np.require(raw, LABEL_DTYPE, ["C", "A"])
 
 
 def weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any]) -> FloatArray | None:
-    """Return the samples' weights, none of them negative and not all of them 0."""
+    """Return the samples' weights, none of them negative and their sum a number to divide by."""
     if sample_weight is None:
         return None
     array = real_array(sample_weight, "sample_weight", dtype)
@@ -193,6 +199,8 @@ def weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any
         total = np.sum(array, dtype=np.float64)
     if not np.isfinite(total):
         raise ValueError("sample_weight has a sum beyond the range of float64; scale it down")
+    if total < 1 / float(np.finfo(dtype).max):
+        raise ValueError(f"sample_weight has a sum of {total}: its inverse is beyond the range of {dtype}; scale it up")
     return array
 
 

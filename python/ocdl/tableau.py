@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from numbers import Real
-from typing import Any, NoReturn, Self
+from typing import NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocdl import _core
+from ocdl import _core, _validation
 
 __all__ = ["Tableau", "tableaux"]
 
@@ -86,9 +85,9 @@ class Tableau:
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name must be a string or None, got {type(name).__name__}")
         core_tableau = _core.Tableau(
-            _real_array("A", A, ndim=2),
-            _real_array("b", b, ndim=1),
-            None if c is None else _real_array("c", c, ndim=1),
+            _coefficients(A, "A", ndim=2),
+            _coefficients(b, "b", ndim=1),
+            None if c is None else _coefficients(c, "c", ndim=1),
             name or "",
         )
         object.__setattr__(self, "_core_tableau", core_tableau)
@@ -223,25 +222,8 @@ def tableaux() -> list[str]:
     return _core.tableau_names()
 
 
-def _real_array(argument: str, values: ArrayLike, *, ndim: int) -> NDArray[np.float64]:
-    """Convert to float64, refusing what is no array of real numbers (strings that look like numbers included)."""
-    try:
-        array: NDArray[Any] = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{argument} must be an array of {ndim} dimension(s), got rows of unequal length") from error
-    if array.dtype == object:
-        _require_real_objects(argument, array)
-    elif array.dtype.kind not in "iuf":
-        raise TypeError(f"{argument} must hold real numbers, got an array of {array.dtype}")
+def _coefficients(values: ArrayLike, name: str, *, ndim: int) -> NDArray[np.float64]:
+    array = _validation.real_array(values, name, np.dtype(np.float64))
     if array.ndim != ndim:
-        raise ValueError(f"{argument} must be an array of {ndim} dimension(s), got {array.ndim}: shape {array.shape}")
-    try:
-        return array.astype(np.float64)
-    except OverflowError as error:
-        raise ValueError(f"{argument} must hold finite numbers only, got one beyond the range of float64") from error
-
-
-def _require_real_objects(argument: str, array: NDArray[np.object_]) -> None:
-    for value in array.flat:
-        if not isinstance(value, Real):
-            raise TypeError(f"{argument} must hold real numbers, got {type(value).__name__}")
+        raise ValueError(f"{name} must be an array of {ndim} dimension(s), got {array.ndim}: shape {array.shape}")
+    return array

@@ -6,7 +6,27 @@ __all__ = ["get_num_threads", "set_num_threads"]
 
 
 def set_num_threads(k: int) -> None:
-    """Let ocdl use at most `k` threads. Results do not depend on it, and no other library is affected."""
+    """Let ocdl use at most `k` threads.
+
+    Samples are cut into blocks by the size of the problem alone, and J(u) and its gradient are the sums over the blocks
+    in their order. So no bit of a result depends on `k`, nor on how many of the `k` threads an evaluation takes: as
+    many as pay. No other library is affected. A forked child stays at one thread, whatever is set there, because
+    OpenMP's threads do not survive a fork.
+
+    Parameters
+    ----------
+    k : int
+        At least 1.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> before = ocdl.get_num_threads()
+    >>> ocdl.set_num_threads(1)
+    >>> ocdl.get_num_threads()
+    1
+    >>> ocdl.set_num_threads(before)
+    """
     _core.set_num_threads(_validation.integer(k, "k", least=1))
 
 
