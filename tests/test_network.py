@@ -251,3 +251,22 @@ def test_results_belong_to_the_caller() -> None:
     assert first.states.flags.owndata
     assert not np.shares_memory(first.states, second.states)
     np.testing.assert_array_equal(problem.net.forward(problem.u, problem.X).states, second.states)
+
+
+def test_a_large_gradient_keeps_its_numbers_while_anyone_looks_at_it() -> None:
+    """Memory of large gradients is used again, but not before the last view of it is gone."""
+    net = ocdl.Network(128, 40)
+    X, y = np.random.default_rng(0).normal(size=(10, 128)), np.arange(10) % 2
+    u = net.init(random_state=0, scheme="scaled")
+    _, g = net.value_and_grad(u, X, y)
+    expected, view = g.to_vector(), g.K[3]
+    _, other = net.value_and_grad(2 * u, X, y)
+    assert np.array_equal(g.to_vector(), expected)
+    assert not np.array_equal(other.to_vector(), expected)
+    kept = view.copy()
+    del g, other
+    for _ in range(3):
+        _, other = net.value_and_grad(2 * u, X, y)
+        assert np.array_equal(view, kept)
+    del view, other
+    assert np.array_equal(net.value_and_grad(u, X, y)[1].to_vector(), expected)

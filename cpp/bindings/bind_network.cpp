@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include "bindings/array.hpp"
+#include "bindings/result_pool.hpp"
 #include "ocdl/objective/objective.hpp"
 
 namespace py = pybind11;
@@ -101,7 +102,7 @@ py::tuple bound_value_and_grad(const Network& net, const Array<T>& u, const Arra
                                const Objective& objective, bool with_inputs) {
   const T* controls = view(u, net.control_size(), "u");
   const Data<T> data = view_data(net, X, y, weights);
-  Array<T> gradient(net.control_size());
+  Array<T> gradient = result_vector<T>(net.control_size());
   std::optional<Array<T>> input_gradient;
   if (with_inputs) input_gradient = Array<T>({data.samples, net.features});
   const Derivatives<T> out{gradient.mutable_data(), with_inputs ? input_gradient->mutable_data() : nullptr,

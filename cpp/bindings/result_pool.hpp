@@ -1,0 +1,78 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "bindings/array.hpp"
+
+namespace ocdl {
+
+/// Memory of large results that their owners have given back, for the next result of the same size: to touch
+/// pages that are new to a process can take longer than to compute what is written to them.
+class ResultPool {
+ public:
+  static constexpr std::size_t worthwhile = std::size_t(1) << 22, most_kept = std::size_t(1) << 28;
+
+  static ResultPool& instance() {
+    static auto* pool = new ResultPool;  // never destroyed: results may outlive everything else
+    return *pool;
+  }
+
+  void* take(std::size_t bytes) {
+    const std::lock_guard hold(lock_);
+    const auto found =
+        std::find_if(kept_.begin(), kept_.end(), [&](const Piece& p) { return p.bytes == bytes; });
+    if (found == kept_.end()) {
+      if (void* memory = std::malloc(bytes)) return memory;
+      throw std::bad_alloc();
+    }
+    void* memory = found->memory;
+    kept_.erase(found);
+    kept_bytes_ -= bytes;
+    return memory;
+  }
+
+  void give_back(void* memory, std::size_t bytes) {
+    const std::lock_guard hold(lock_);
+    if (bytes > most_kept) return std::free(memory);
+    kept_.push_back({memory, bytes});
+    kept_bytes_ += bytes;
+    while (kept_bytes_ > most_kept) {  // the oldest first
+      std::free(kept_.front().memory);
+      kept_bytes_ -= kept_.front().bytes;
+      kept_.erase(kept_.begin());
+    }
+  }
+
+ private:
+  struct Piece {
+    void* memory;
+    std::size_t bytes;
+  };
+  std::mutex lock_;
+  std::vector<Piece> kept_;
+  std::size_t kept_bytes_ = 0;
+};
+
+/// A new vector for a result, from the pool where that is worthwhile.
+template <class T>
+Array<T> result_vector(Index size) {
+  struct Loan {
+    void* memory;
+    std::size_t bytes;
+    ~Loan() { ResultPool::instance().give_back(memory, bytes); }
+  };
+  const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
+  if (bytes < ResultPool::worthwhile) return Array<T>(size);
+  auto loan = std::unique_ptr<Loan>(new Loan{ResultPool::instance().take(bytes), bytes});
+  T* memory = static_cast<T*>(loan->memory);
+  const pybind11::capsule owner(loan.release(), [](void* held) { delete static_cast<Loan*>(held); });
+  return Array<T>(size, memory, owner);
+}
+
+}  // namespace ocdl
