@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "ocdl/kernel/tile.hpp"
@@ -70,13 +71,15 @@ class Combination {
   template <int Known>
   void write_terms() const {
     const int count = Known < 0 ? count_ : Known;
-    for (Index n = 0; n < size_; n += lanes<T>) {
-      Pack<T> sum = base_ ? load(base_ + n) : Pack<T>{};
-      for (int l = 0; l < count; ++l) {
-        const Term& term = terms_[static_cast<std::size_t>(l)];
-        sum += broadcast<T>(term.coefficient) * load(term.plane + n);
-      }
-      store<T>(out_ + n, sum);
+    // Copies that a store to `out` cannot change, so that they stay in registers.
+    Term terms[Known < 0 ? capacity : std::max(Known, 1)];
+    std::copy_n(terms_.begin(), count, terms);
+    const T* const base = base_;
+    T* const out = out_;
+    for (Index n = 0, size = size_; n < size; n += lanes<T>) {
+      Pack<T> sum = base ? load(base + n) : Pack<T>{};
+      for (int l = 0; l < count; ++l) sum += broadcast<T>(terms[l].coefficient) * load(terms[l].plane + n);
+      store<T>(out + n, sum);
     }
   }
 };
