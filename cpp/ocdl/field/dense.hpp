@@ -14,7 +14,6 @@ struct Dense {
   Index dim;
   Activation activation;
 
-  bool stores_slope() const { return slope_needs_storage(activation); }
   Index run(Index tiles) const { return dim * tiles * tile_width<T>; }
 
   /// k = sigma(K y + b).

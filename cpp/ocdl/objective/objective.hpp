@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "ocdl/objective/loss.hpp"
 #include "ocdl/objective/regulariser.hpp"
