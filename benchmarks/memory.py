@@ -46,6 +46,8 @@ def plot(entries: list[dict]) -> None:
         for name, colour, marker in zip(names, report.COLOURS, report.MARKERS, strict=False):
             points = [(e["m"], e["bytes"]) for e in entries if e["contender"] == name and "bytes" in e]
             axes.loglog(*zip(*points, strict=True), marker=marker, color=colour, label=name)
+        low, high = axes.get_ylim()
+        axes.set_ylim(min(low, 1e6), max(high, 1e9))  # decades, so that a flat curve looks flat
         axes.set_xlabel("samples m")
         axes.set_ylabel("peak memory over the data, bytes")
         axes.set_title("Gradient of J5", loc="left")
