@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include "bindings/array.hpp"
+#include "bindings/interruptible.hpp"
 #include "bindings/result_pool.hpp"
 #include "ocdl/objective/objective.hpp"
 
@@ -10,11 +11,16 @@ namespace py = pybind11;
 namespace ocdl {
 namespace {
 
-/// Scratch memory of the calling thread, kept from call to call.
-template <class T>
-Workspace<T>& workspace() {
+/// Runs body(workspace) without the GIL, with scratch memory that the calling thread keeps from call to call.
+template <class T, class Body>
+void compute(const Body& body) {
   static thread_local Workspace<T> own;
-  return own;
+  const auto run = [&](Watch& watch) {
+    own.watch = &watch;
+    body(own);
+    own.trim();
+  };
+  interruptible(run, [] { return false; });
 }
 
 Index first_outside(const Array<std::int64_t>& labels, std::int64_t lowest, std::int64_t highest) {
@@ -60,11 +66,9 @@ py::tuple bound_forward(const Network& net, const Array<T>& u, const Array<T>& X
   std::optional<Array<T>> states;
   if (with_states) states = Array<T>({net.layers + 1, samples, net.dim});
   T *states_out = states ? states->mutable_data() : nullptr, *outputs_out = outputs.mutable_data();
-  {
-    const py::gil_scoped_release release;
-    forward<T>(net, controls, inputs, samples, states_out, outputs_out, workspace<T>());
-    workspace<T>().trim();
-  }
+  compute<T>([&](Workspace<T>& workspace) {
+    forward<T>(net, controls, inputs, samples, states_out, outputs_out, workspace);
+  });
   return py::make_tuple(states, outputs);
 }
 
@@ -76,11 +80,9 @@ Array<T> bound_tangent(const Network& net, const Array<T>& u, const Array<T>& X,
   const T *direction = view(du, net.control_size(), "du"), *input_direction = view(dX, X.size(), "dX");
   Array<T> tangents({net.layers + 1, samples, net.dim});
   T* out = tangents.mutable_data();
-  {
-    const py::gil_scoped_release release;
-    tangent<T>(net, controls, inputs, samples, direction, input_direction, out, workspace<T>());
-    workspace<T>().trim();
-  }
+  compute<T>([&](Workspace<T>& workspace) {
+    tangent<T>(net, controls, inputs, samples, direction, input_direction, out, workspace);
+  });
   return tangents;
 }
 
@@ -89,9 +91,8 @@ double bound_value(const Network& net, const Array<T>& u, const Array<T>& X, con
                    const OptionalArray<T>& weights, const Objective& objective) {
   const T* controls = view(u, net.control_size(), "u");
   const Data<T> data = view_data(net, X, y, weights);
-  const py::gil_scoped_release release;
-  const double result = value<T>(net, controls, data, objective, workspace<T>());
-  workspace<T>().trim();
+  double result = 0;
+  compute<T>([&](Workspace<T>& workspace) { result = value<T>(net, controls, data, objective, workspace); });
   return result;
 }
 
@@ -109,13 +110,11 @@ py::tuple bound_value_and_grad(const Network& net, const Array<T>& u, const Arra
                            nullptr};
   double result = 0;
   bool finite = true;
-  {
-    const py::gil_scoped_release release;
-    result = value_and_derivatives<T>(net, controls, data, objective, out, workspace<T>());
-    workspace<T>().trim();
+  compute<T>([&](Workspace<T>& workspace) {
+    result = value_and_derivatives<T>(net, controls, data, objective, out, workspace);
     finite = std::isfinite(result) && first_non_finite(out.controls, net.control_size()) < 0 &&
              (!with_inputs || first_non_finite(out.inputs, data.samples * net.features) < 0);
-  }
+  });
   return py::make_tuple(result, gradient, input_gradient, finite);
 }
 
@@ -126,11 +125,9 @@ Array<T> bound_adjoint(const Network& net, const Array<T>& u, const Array<T>& X,
   const Data<T> data = view_data(net, X, y, weights);
   Array<T> costates({net.layers + 1, data.samples, net.dim});
   const Derivatives<T> out{nullptr, nullptr, costates.mutable_data()};
-  {
-    const py::gil_scoped_release release;
-    value_and_derivatives<T>(net, controls, data, objective, out, workspace<T>());
-    workspace<T>().trim();
-  }
+  compute<T>([&](Workspace<T>& workspace) {
+    value_and_derivatives<T>(net, controls, data, objective, out, workspace);
+  });
   return costates;
 }
 
@@ -190,8 +187,10 @@ void bind_network(py::module_& m) {
 
   m.def("activation_names", [] { return listed(activation_names); });
   m.def("loss_names", [] { return listed(loss_names); });
-  m.def("first_non_finite", &bound_first_non_finite<double>, py::arg("values").noconvert());
-  m.def("first_non_finite", &bound_first_non_finite<float>, py::arg("values").noconvert());
+  m.def("first_non_finite", &bound_first_non_finite<double>, py::arg("values").noconvert(),
+        py::call_guard<py::gil_scoped_release>());
+  m.def("first_non_finite", &bound_first_non_finite<float>, py::arg("values").noconvert(),
+        py::call_guard<py::gil_scoped_release>());
   m.def("first_outside", &first_outside, py::arg("labels").noconvert(), py::arg("lowest"),
         py::arg("highest"));
 }

@@ -6,6 +6,7 @@ void bind_parallel(pybind11::module_& m);
 void bind_tableau(pybind11::module_& m);
 void bind_network(pybind11::module_& m);
 void bind_optimiser(pybind11::module_& m);
+void bind_training(pybind11::module_& m);
 }  // namespace ocdl
 
 PYBIND11_MODULE(OCDL_MODULE_NAME, m) {
@@ -17,4 +18,5 @@ PYBIND11_MODULE(OCDL_MODULE_NAME, m) {
   ocdl::bind_tableau(m);
   ocdl::bind_network(m);
   ocdl::bind_optimiser(m);
+  ocdl::bind_training(m);
 }

@@ -28,6 +28,15 @@ class Team {
   int size() const { return size_; }
   /// This thread's share of `count` equal items.
   Range share(Index count) const { return {count * rank_ / size_, count * (rank_ + 1) / size_}; }
+  /// What the first thread says, told to all of them by way of `told`, which they share.
+  bool agree(bool first_says, bool& told) const {
+    if (size_ == 1) return first_says;
+    if (rank_ == 0) told = first_says;
+    barrier();
+    const bool agreed = told;
+    barrier();
+    return agreed;
+  }
   /// Waits until every thread of the team is here.
   void barrier() const {
     if (size_ > 1) {

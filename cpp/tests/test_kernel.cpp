@@ -86,4 +86,15 @@ BOOST_AUTO_TEST_CASE(the_first_non_finite_number_is_found_wherever_it_stands) {
       }
 }
 
+BOOST_AUTO_TEST_CASE(threads_agree_on_the_first_non_finite_number) {
+  ThreadLimit::set(3);
+  std::vector<float> values(std::size_t(1) << 20, 1.0f);
+  const auto first = [&] { return first_non_finite(values.data(), static_cast<Index>(values.size())); };
+  BOOST_TEST(first() == -1);
+  for (const std::size_t at : {values.size() - 1, values.size() / 2, values.size() / 3, std::size_t(0)}) {
+    values[at] = std::numeric_limits<float>::infinity();
+    BOOST_TEST(first() == static_cast<Index>(at));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -162,3 +162,70 @@ def first_outside(labels: NDArray[np.int64], lowest: int, highest: int) -> int: 
 def project_simplex(v: NDArray[np.float64], total: float) -> NDArray[Any]: ...
 @overload
 def project_simplex(v: NDArray[np.float32], total: float) -> NDArray[Any]: ...
+
+# The settings of a method: they name it.
+class GradientDescent(metaclass=pybind11_type):
+    def __init__(self, step: float) -> None: ...
+
+class Backtracking(metaclass=pybind11_type):
+    def __init__(self, L0: float, rho_up: float, rho_down: float, max_trials: int) -> None: ...
+
+class Armijo(metaclass=pybind11_type):
+    def __init__(
+        self, c: float, shrink: float, grow: float, first_step: float, max_step: float, max_trials: int
+    ) -> None: ...
+
+class Adam(metaclass=pybind11_type):
+    def __init__(self, lr: float, beta1: float, beta2: float, epsilon: float, batch_size: int, seed: int) -> None: ...
+
+class LBFGS(metaclass=pybind11_type):
+    def __init__(self, memory: int, max_trials: int) -> None: ...
+
+class StopFlag(metaclass=pybind11_type):
+    def __init__(self) -> None: ...
+    def request(self) -> None: ...
+    @property
+    def requested(self) -> bool: ...
+
+class Training(metaclass=pybind11_type):
+    # False: the flag has stopped it before its end.
+    def start(self, stop: StopFlag) -> bool: ...
+    def run(self, records: NDArray[np.float64], seconds: float, stop: StopFlag) -> bool: ...
+    @property
+    def record(self) -> tuple[float, float, float, float, float]: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def evaluations(self) -> int: ...
+    def controls(self) -> NDArray[Any]: ...
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any]) -> None: ...
+
+@overload
+def make_training(
+    net: Network,
+    u: NDArray[np.float64],
+    X: NDArray[np.float64],
+    y: NDArray[np.int64],
+    sample_weight: NDArray[np.float64] | None,
+    objective: Objective,
+    method: GradientDescent | Backtracking | Armijo | Adam | LBFGS,
+    frozen: list[str],
+    simplex: bool,
+    tolerance: float,
+) -> Training: ...
+@overload
+def make_training(
+    net: Network,
+    u: NDArray[np.float32],
+    X: NDArray[np.float32],
+    y: NDArray[np.int64],
+    sample_weight: NDArray[np.float32] | None,
+    objective: Objective,
+    method: GradientDescent | Backtracking | Armijo | Adam | LBFGS,
+    frozen: list[str],
+    simplex: bool,
+    tolerance: float,
+) -> Training: ...

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "ocdl/kernel/tile.hpp"
+#include "ocdl/parallel.hpp"
 
 /// Linear combinations and inner products of planes: they see only a run of numbers, whole packs of them.
 namespace ocdl {
@@ -94,16 +95,33 @@ Pack<T> dot_lanes(const T* a, const T* b, Index size) {
   return even + odd;
 }
 
-/// Index of the first number that is not finite, or -1; at the speed of memory where all are.
+/// Index of the first number of [begin, end) that is not finite, or -1; at the speed of memory where all are.
 template <class T>
-Index first_non_finite(const T* values, Index size) {
+Index first_non_finite(const T* values, Index begin, Index end) {
   Pack<T> zero{};
-  Index n = 0;
-  for (; n + lanes<T> <= size; n += lanes<T>) zero += load(values + n) * broadcast<T>(T(0));
+  Index n = begin;
+  for (; n + lanes<T> <= end; n += lanes<T>) zero += load(values + n) * broadcast<T>(T(0));
   const bool whole_packs_finite = sum_lanes<T>(zero) == T(0);
-  for (n = whole_packs_finite ? n : 0; n < size; ++n)
+  for (n = whole_packs_finite ? n : begin; n < end; ++n)
     if (!(values[n] * T(0) == T(0))) return n;
   return -1;
+}
+
+/// The same of all numbers, shared among threads where there are many: one core does not use all of memory's
+/// speed.
+template <class T>
+Index first_non_finite(const T* values, Index size) {
+  constexpr Index worth_a_thread = Index(1) << 18;
+  const Index threads = std::min<Index>(size / worth_a_thread, ThreadLimit::sensible());
+  if (threads < 2) return first_non_finite(values, 0, size);
+  std::atomic<Index> first{size};
+  parallel(static_cast<int>(threads), [&](const Team& team) {
+    const Range mine = team.share(size);
+    const Index found = first_non_finite(values, mine.begin, mine.end);
+    for (Index known = first; found >= 0 && found < known && !first.compare_exchange_weak(known, found);) {
+    }
+  });
+  return first < size ? first.load() : -1;
 }
 
 }  // namespace ocdl

@@ -24,8 +24,10 @@ struct Data {
   const std::int64_t* labels;
   const T* weights;
   Index samples;
+  double batch_scale = 0;  ///< of a batch: what multiplies its sum of losses
 
   double scale(bool mean) const {
+    if (batch_scale != 0) return batch_scale;
     if (!mean) return 1;
     if (!weights) return 1 / static_cast<double>(samples);
     double sum = 0;
@@ -81,6 +83,7 @@ class Evaluation {
         data_.samples, plan_, choice.threads(),
         [&](const Block& block, const Team& team, int worker) { process(block, team, worker); },
         [&](const Block& block, int worker) { merge(block, worker); });
+    if (workspace_.watch) workspace_.watch->throw_if_stopped();
     Wide<T> value = scale_ * loss_;
     if (!objective_.regulariser.none()) value += objective_.regulariser.add(net_, controls_, out_.controls);
     return value;
@@ -99,6 +102,7 @@ class Evaluation {
   Integrator<T> integrator_;
   StateRows<T> state_rows_;
   Wide<T> loss_{};
+  bool goes_on_ = true;  ///< what the first thread of a team tells the others
 
   /// A worker's memory: the same pieces for every block.
   struct Memory {
@@ -151,31 +155,28 @@ class Evaluation {
     const Share<T> share = Share<T>::of(team, tiles_for<T>(block.samples));
     const Trajectory<T> trajectory(memory.trajectory, plane(), stored_layers(), net_.stages, stores_slopes(),
                                    plan_.storage);
-    run_forward(block, share, trajectory, memory);
+    const bool is_caller = worker == 0 && team.rank() == 0;
+    if (!team.agree(run_forward(block, share, trajectory, memory, is_caller), goes_on_)) return;
     run_loss(block, share, trajectory.state(stored_layers()), memory);
-    if (out_.any()) run_backward(block, share, trajectory, memory, team);
+    if (out_.any()) run_backward(block, share, trajectory, memory, team, is_caller);
   }
 
-  /// First of the block's samples in this share, and how many there are.
-  Range samples_of(const Block& block, const Share<T>& share) const {
-    const Index first = share.first * tile_width<T>;
-    return {block.first + std::min(first, block.samples),
-            block.first + std::min(first + share.tiles * tile_width<T>, block.samples)};
-  }
-
-  void run_forward(const Block& block, const Share<T>& share, const Trajectory<T>& trajectory,
-                   const Memory& memory) const {
+  /// Whether it came to its end.
+  bool run_forward(const Block& block, const Share<T>& share, const Trajectory<T>& trajectory,
+                   const Memory& memory, bool is_caller) const {
     const Index offset = share.offset(net_.dim);
-    const Range samples = samples_of(block, share);
+    const Range samples = share.samples(block);
     rows_to_plane(data_.X + samples.begin * net_.features, samples.end - samples.begin, net_.features,
                   net_.dim, trajectory.state(0) + offset);
     for (Index j = 0; j < net_.layers; ++j) {
+      if (!goes_on(workspace_, net_, share, is_caller)) return false;
       const T* y = trajectory.state(std::min(j, stored_layers())) + offset;
       T* next = trajectory.state(std::min(j + 1, stored_layers())) + offset;
       const Stages<T> stages = trajectory.stages(j, offset);
       integrator_.evaluate_stages(j, y, stages, memory.stage + offset, share.tiles);
       integrator_.advance(j, y, stages, next, share.tiles);
     }
+    return true;
   }
 
   void run_loss(const Block& block, const Share<T>& share, const T* final_state, const Memory& memory) const {
@@ -211,9 +212,9 @@ class Evaluation {
   }
 
   void run_backward(const Block& block, const Share<T>& share, const Trajectory<T>& trajectory,
-                    const Memory& memory, const Team& team) const {
+                    const Memory& memory, const Team& team, bool is_caller) {
     const Index tiles = share.block_tiles, offset = share.offset(net_.dim);
-    const Range samples = samples_of(block, share);
+    const Range samples = share.samples(block);
     const Index count = samples.end - samples.begin;
     const bool accumulate = plan_.by_team && block.number > 0;
     if (memory.gradient) {
@@ -228,6 +229,7 @@ class Evaluation {
 
     const Adjoint<T> adjoint(net_, controls_, memory.gradient, accumulate);
     for (Index j = net_.layers - 1; j >= 0; --j) {
+      if (!team.agree(goes_on(workspace_, net_, share, is_caller), goes_on_)) return;
       const T* y = trajectory.state(j);
       if (trajectory.storage() == Storage::states_only)
         integrator_.evaluate_stages(j, y + offset, trajectory.stages(j, offset), memory.stage + offset,
@@ -248,6 +250,10 @@ class Evaluation {
       out_.controls[n] = block.number == 0 ? memory.gradient[n] : out_.controls[n] + memory.gradient[n];
   }
 };
+
+// Compiled once, in objective.cpp: it is most of the core.
+extern template class Evaluation<double>;
+extern template class Evaluation<float>;
 
 template <class T>
 Wide<T> value(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,

@@ -2,6 +2,7 @@
 
 #include "ocdl/parallel.hpp"
 #include "ocdl/sweep/network.hpp"
+#include "ocdl/sweep/workspace.hpp"
 #include "ocdl/trajectory/trajectory.hpp"
 
 namespace ocdl {
@@ -38,6 +39,12 @@ struct Share {
     return {mine.begin, mine.end - mine.begin, block_tiles};
   }
   Index offset(Index dim) const { return first * dim * tile_width<T>; }
+  /// The samples in these tiles; none where they are all padding.
+  Range samples(const Block& block) const {
+    const Index in_block = first * tile_width<T>;
+    return {block.first + std::min(in_block, block.samples),
+            block.first + std::min(in_block + tiles * tile_width<T>, block.samples)};
+  }
 };
 
 /// Bytes of one block's trajectory that stay in a core's own cache beside the controls. Where not even a
@@ -79,6 +86,16 @@ BlockPlan plan_blocks(const Network& net, Index samples) {
 inline double forward_work(const Network& net, Index samples) {
   const double products = 1.0 + static_cast<double>(net.dim) / 8;
   return static_cast<double>(samples * net.layers * net.stages * net.dim) * products;
+}
+
+/// Asked between two layers: whether a worker goes on. The thread that called, and only that one, reports its
+/// work.
+template <class T>
+bool goes_on(const Workspace<T>& workspace, const Network& net, const Share<T>& share, bool is_caller) {
+  if (!workspace.watch) return true;
+  if (is_caller)
+    workspace.watch->progress(forward_work(net, share.tiles * tile_width<T>) / double(net.layers));
+  return !workspace.watch->stopped();
 }
 
 /// process(block, team, worker) for every block, then merge(block, worker) in the order of the blocks, one at

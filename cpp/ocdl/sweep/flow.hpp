@@ -39,9 +39,9 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, T
 
   const auto process = [&](const Block& block, const Team& team, int worker) {
     const Share<T> share = Share<T>::of(team, tiles_for<T>(block.samples));
-    const Index first = block.first + share.first * tile_width<T>;
-    const Index count = std::min(share.tiles * tile_width<T>, block.first + block.samples - first);
-    if (count <= 0) return;
+    const Range samples_here = share.samples(block);
+    const Index first = samples_here.begin, count = samples_here.end - first;
+    if (count == 0) return;
     Carver<T> carve(workspace.memory(worker));
     T* y = carve.take(plane) + share.offset(net.dim);
     T* scratch = carve.take(plane) + share.offset(net.dim);
@@ -53,6 +53,7 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, T
     rows_to_plane(X + first * net.features, count, net.features, net.dim, y);
     state_rows.write(0, y, first, count);
     for (Index j = 0; j < net.layers; ++j) {
+      if (!goes_on(workspace, net, share, worker == 0 && team.rank() == 0)) return;
       integrator.evaluate_stages(j, y, stages, scratch, share.tiles);
       integrator.advance(j, y, stages, y, share.tiles);
       state_rows.write(j + 1, y, first, count);
@@ -62,6 +63,7 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, T
     plane_to_rows(z, count, net.outputs, net.outputs, outputs + first * net.outputs);
   };
   for_each_block(samples, plan, choice.threads(), process, [](const Block&, int) {});
+  if (workspace.watch) workspace.watch->throw_if_stopped();
 }
 
 /// The variational trajectory (N+1, samples, dim) along the controls' direction and the inputs' direction dX
@@ -94,12 +96,15 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
     else
       std::fill_n(v, plane, T(0));
     tangent_rows.write(0, v, block.first, block.samples);
+    const Share<T> share{0, tiles, tiles};
     for (Index j = 0; j < net.layers; ++j) {
+      if (!goes_on(workspace, net, share, worker == 0)) return;
       sweep.step(j, y, v, stages, scratch, tiles);
       tangent_rows.write(j + 1, v, block.first, block.samples);
     }
   };
   for_each_block(samples, plan, choice.threads(), process, [](const Block&, int) {});
+  if (workspace.watch) workspace.watch->throw_if_stopped();
 }
 
 }  // namespace ocdl

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "ocdl/kernel/pack.hpp"
+#include "ocdl/watch.hpp"
 
 namespace ocdl {
 
@@ -10,6 +11,9 @@ namespace ocdl {
 template <class T>
 class Workspace {
  public:
+  /// Who may stop the evaluation; nobody: null.
+  Watch* watch = nullptr;
+
   /// Memory for `workers`, `size` numbers each.
   void reserve(int workers, Index size) {
     if (static_cast<int>(memory_.size()) < workers) memory_.resize(static_cast<std::size_t>(workers));

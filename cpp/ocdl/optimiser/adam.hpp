@@ -1,0 +1,79 @@
+#pragma once
+
+#include <optional>
+
+#include "ocdl/optimiser/batches.hpp"
+#include "ocdl/optimiser/method.hpp"
+
+namespace ocdl {
+
+struct AdamOptions {
+  double lr, beta1, beta2, epsilon;
+  Index batch_size;  ///< 0: all samples
+  std::uint64_t seed;
+};
+
+/// Adam (Kingma and Ba 2015) on all samples or on one batch after the other:
+///     m <- beta1 m + (1 - beta1) g,   v <- beta2 v + (1 - beta2) g^2,
+///     u <- P(u - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)).
+template <class T>
+class Adam : public Method<T> {
+ public:
+  Adam(const AdamOptions& options, const TrainingProblem<T>& problem)
+      : options_(options), next_(problem.size()), direction_(next_.controls) {
+    first_moment_ = second_moment_ = next_first_moment_ = next_second_moment_ = next_.controls;
+    if (options.batch_size > 0 && options.batch_size < problem.data().samples)
+      batches_.emplace(problem.data(), problem.network().features, problem.mean(), options.batch_size,
+                       options.seed);
+  }
+
+  void start(TrainingProblem<T>& problem, Iterate<T>& at) override { evaluate(problem, at, 0); }
+
+  StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
+    const auto t = static_cast<double>(steps_ + 1);
+    const T beta1 = T(options_.beta1), beta2 = T(options_.beta2), epsilon = T(options_.epsilon);
+    const T correct1 = T(1 / (1 - std::pow(options_.beta1, t))),
+            correct2 = T(1 / (1 - std::pow(options_.beta2, t)));
+    for_chunks(problem.size(), [&](Index begin, Index end) {
+      const T *g = at.gradient.data(), *m_before = first_moment_.data(), *v_before = second_moment_.data();
+      T *m = next_first_moment_.data(), *v = next_second_moment_.data(), *d = direction_.data();
+      for (Index n = begin; n < end; ++n) {
+        m[n] = beta1 * m_before[n] + (1 - beta1) * g[n];
+        v[n] = beta2 * v_before[n] + (1 - beta2) * g[n] * g[n];
+        d[n] = correct1 * m[n] / (std::sqrt(correct2 * v[n]) + epsilon);
+      }
+    });
+    problem.move(at, direction_, -options_.lr, next_.controls);
+    evaluate(problem, next_, steps_ + 1);
+    if (!std::isfinite(next_.value)) return {Status::not_finite, 1};
+    std::swap(at, next_);
+    first_moment_.swap(next_first_moment_);
+    second_moment_.swap(next_second_moment_);
+    ++steps_;
+    return {Status::running, 1};
+  }
+
+  bool sees_all_samples() const override { return !batches_; }
+
+  void visit(StateVisitor<T>& visitor) override {
+    visitor.count("steps", steps_);
+    visitor.vector("first_moment", first_moment_);
+    visitor.vector("second_moment", second_moment_);
+  }
+
+ private:
+  AdamOptions options_;
+  Iterate<T> next_;
+  std::vector<T> direction_, first_moment_, second_moment_, next_first_moment_, next_second_moment_;
+  std::int64_t steps_ = 0;
+  std::optional<Batches<T>> batches_;
+
+  void evaluate(TrainingProblem<T>& problem, Iterate<T>& at, std::int64_t batch) {
+    if (batches_)
+      problem.evaluate(at, batches_->at(batch));
+    else
+      problem.evaluate(at);
+  }
+};
+
+}  // namespace ocdl

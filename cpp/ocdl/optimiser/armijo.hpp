@@ -1,0 +1,44 @@
+#pragma once
+
+#include "ocdl/optimiser/method.hpp"
+
+namespace ocdl {
+
+struct ArmijoOptions {
+  double c, shrink, grow, first_step, max_step;
+  int max_trials;
+};
+
+/// u~ = P(u - t g), with the largest t of the sequence t, shrink t, shrink^2 t, ... for which
+///     J(u~) <= J(u) + c <g, u~-u>;
+/// the next iteration starts with min(max_step, grow t).
+template <class T>
+class Armijo : public Method<T> {
+ public:
+  Armijo(const ArmijoOptions& options, Index size)
+      : options_(options), first_trial_(options.first_step), next_(size) {}
+
+  StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
+    double t = first_trial_;
+    for (int trial = 1; trial <= options_.max_trials; ++trial, t *= options_.shrink) {
+      const Displacement moved = problem.move(at, at.gradient, -t, next_.controls);
+      if (moved.squared == 0) return {Status::step, trial, 1 / t};
+      problem.evaluate(next_);
+      if (is_sufficient<T>(next_.value, at.value + options_.c * moved.slope, at.value)) {
+        std::swap(at, next_);
+        first_trial_ = std::min(options_.max_step, options_.grow * t);
+        return {Status::running, trial, 1 / t};
+      }
+    }
+    return {Status::no_progress, options_.max_trials, 1 / t};
+  }
+
+  void visit(StateVisitor<T>& visitor) override { visitor.number("first_trial", first_trial_); }
+
+ private:
+  ArmijoOptions options_;
+  double first_trial_;
+  Iterate<T> next_;
+};
+
+}  // namespace ocdl

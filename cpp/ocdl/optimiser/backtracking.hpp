@@ -1,0 +1,49 @@
+#pragma once
+
+#include "ocdl/optimiser/method.hpp"
+
+namespace ocdl {
+
+struct BacktrackingOptions {
+  double L0, rho_up, rho_down;
+  int max_trials;
+};
+
+/// Algorithm 2: u~ = P(u - g/L), with the smallest L of the sequence L, rho_up L, rho_up^2 L, ... for which
+///     J(u~) <= J(u) + <g, u~-u> + L/2 |u~-u|^2;
+/// the next iteration starts with rho_down L.
+template <class T>
+class Backtracking : public Method<T> {
+ public:
+  Backtracking(const BacktrackingOptions& options, Index size)
+      : options_(options), lipschitz_(within_range(options.L0)), next_(size) {}
+
+  StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
+    double L = lipschitz_;
+    for (int trial = 1; trial <= options_.max_trials; ++trial) {
+      const Displacement moved = problem.move(at, at.gradient, -1 / L, next_.controls);
+      if (moved.squared == 0) return {Status::step, trial, L};
+      problem.evaluate(next_);
+      const double bound = at.value + moved.slope + L / 2 * moved.squared;
+      if (is_sufficient<T>(next_.value, bound, at.value)) {
+        std::swap(at, next_);
+        lipschitz_ = within_range(options_.rho_down * L);
+        return {Status::running, trial, L};
+      }
+      L = within_range(options_.rho_up * L);
+    }
+    return {Status::no_progress, options_.max_trials, L};
+  }
+
+  void visit(StateVisitor<T>& visitor) override { visitor.number("lipschitz", lipschitz_); }
+
+ private:
+  BacktrackingOptions options_;
+  double lipschitz_;
+  Iterate<T> next_;
+
+  /// Beyond this range a step is roundoff, or overflows whatever is learned.
+  static double within_range(double L) { return std::clamp(L, 1e-15, 1e15); }
+};
+
+}  // namespace ocdl

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "ocdl/optimiser/method.hpp"
+
+namespace ocdl {
+
+struct GradientDescentOptions {
+  double step;
+};
+
+/// Algorithm 1: u <- P(u - step g).
+template <class T>
+class GradientDescent : public Method<T> {
+ public:
+  GradientDescent(const GradientDescentOptions& options, Index size) : options_(options), next_(size) {}
+
+  StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
+    const Displacement moved = problem.move(at, at.gradient, -options_.step, next_.controls);
+    if (moved.squared == 0) return {Status::step};
+    problem.evaluate(next_);
+    if (!std::isfinite(next_.value)) return {Status::not_finite, 1, 1 / options_.step};
+    std::swap(at, next_);
+    return {Status::running, 1, 1 / options_.step};
+  }
+
+ private:
+  GradientDescentOptions options_;
+  Iterate<T> next_;
+};
+
+}  // namespace ocdl

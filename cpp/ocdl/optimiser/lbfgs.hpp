@@ -1,0 +1,159 @@
+#pragma once
+
+#include "ocdl/optimiser/wolfe_search.hpp"
+
+namespace ocdl {
+
+struct LBFGSOptions {
+  Index memory;
+  int max_trials;
+};
+
+/// The limited-memory BFGS method (Nocedal 1980) with a strong Wolfe search.
+///
+/// With steps on the simplex: the gradient and the direction are reduced to the face on which the steps can
+/// move, and the search goes along the projected arc P(u + t d), t = 1, 1/2, 1/4, ..., until
+///     J(u~) <= J(u) + c1 <g, u~-u>.
+template <class T>
+class LBFGS : public Method<T> {
+ public:
+  LBFGS(const LBFGSOptions& options, Index size)
+      : options_(options),
+        size_(size),
+        search_(size, options.max_trials),
+        direction_(static_cast<std::size_t>(size)),
+        moves_(static_cast<std::size_t>(size * options.memory)),
+        changes_(moves_),
+        products_(static_cast<std::size_t>(options.memory)),
+        factors_(products_) {}
+
+  StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
+    int trials = 0;
+    // Where the model of the curvature leads nowhere, the gradient alone may still.
+    for (Index known = std::min(pairs_, options_.memory);; known = 0) {
+      const double slope = choose_direction(problem, at, known);
+      const double first_step = known > 0 ? 1 : std::min(1.0, 1 / std::sqrt(-slope));
+      const bool found = slope < 0 && search(problem, at, slope, first_step);
+      trials += slope < 0 ? search_trials_ : 0;
+      if (found) {
+        if (known == 0) pairs_ = 0;
+        remember(at, search_.best());
+        std::swap(at, search_.best());
+        return {Status::running, trials};
+      }
+      if (known == 0) return {Status::no_progress, trials};
+    }
+  }
+
+  void visit(StateVisitor<T>& visitor) override {
+    visitor.count("pairs", pairs_);
+    visitor.vector("moves", moves_);
+    visitor.vector("changes", changes_);
+    for (std::int64_t k = std::max<std::int64_t>(0, pairs_ - options_.memory); k < pairs_; ++k)
+      products_[slot(k)] = dot(move(k), change(k), size_);
+  }
+
+ private:
+  LBFGSOptions options_;
+  Index size_;
+  WolfeSearch<T> search_;
+  int search_trials_ = 0;
+  std::vector<T> direction_;
+  std::vector<T> moves_, changes_;  ///< s_k = u[k+1] - u[k] and y_k = g[k+1] - g[k], a ring of the last ones
+  std::vector<double> products_, factors_;  ///< <s_k, y_k>, and what the recursion keeps for its way back
+  std::int64_t pairs_ = 0;                  ///< seen so far
+
+  std::size_t slot(std::int64_t k) const { return static_cast<std::size_t>(k % options_.memory); }
+  T* move(std::int64_t k) { return moves_.data() + static_cast<Index>(slot(k)) * size_; }
+  T* change(std::int64_t k) { return changes_.data() + static_cast<Index>(slot(k)) * size_; }
+
+  /// direction = -H g by the two-loop recursion over the last `known` pairs; returns <g, direction>.
+  double choose_direction(const TrainingProblem<T>& problem, const Iterate<T>& at, Index known) {
+    T* d = direction_.data();
+    std::copy(at.gradient.begin(), at.gradient.end(), d);
+    reduce(problem, at, d);
+    for (std::int64_t k = pairs_ - 1; k >= pairs_ - known; --k) {
+      factors_[slot(k)] = dot(move(k), d, size_) / products_[slot(k)];
+      add_scaled(-factors_[slot(k)], change(k), d, size_);
+    }
+    if (known > 0) {
+      const std::int64_t last = pairs_ - 1;
+      scale(products_[slot(last)] / dot(change(last), change(last), size_), d, size_);
+    }
+    for (std::int64_t k = pairs_ - known; k < pairs_; ++k)
+      add_scaled(factors_[slot(k)] - dot(change(k), d, size_) / products_[slot(k)], move(k), d, size_);
+    scale(-1, d, size_);
+    reduce(problem, at, d);
+    return dot(at.gradient.data(), d, size_);
+  }
+
+  /// On the simplex: the part of v in which the steps can move. A step that is 0 and that the gradient holds
+  /// there stays; the others keep their sum.
+  void reduce(const TrainingProblem<T>& problem, const Iterate<T>& at, T* v) const {
+    const auto [begin, end] = problem.constrained();
+    double gradient_sum = 0;
+    Index positive = 0;
+    for (Index n = begin; n < end; ++n)
+      if (at.controls[static_cast<std::size_t>(n)] > 0) {
+        gradient_sum += static_cast<double>(at.gradient[static_cast<std::size_t>(n)]);
+        ++positive;
+      }
+    const double multiplier = gradient_sum / static_cast<double>(positive);
+    const auto can_move = [&](Index n) {
+      const auto at_n = static_cast<std::size_t>(n);
+      return at.controls[at_n] > 0 || static_cast<double>(at.gradient[at_n]) < multiplier;
+    };
+    double sum = 0;
+    Index movable = 0;
+    for (Index n = begin; n < end; ++n)
+      if (can_move(n)) {
+        sum += static_cast<double>(v[n]);
+        ++movable;
+      }
+    for (Index n = begin; n < end; ++n)
+      v[n] = can_move(n) ? v[n] - T(sum / static_cast<double>(movable)) : T(0);
+  }
+
+  bool search(TrainingProblem<T>& problem, const Iterate<T>& at, double slope, double first_step) {
+    const bool found = problem.is_constrained() ? search_arc(problem, at, first_step)
+                                                : search_.run(problem, at, direction_, slope, first_step);
+    if (!problem.is_constrained()) search_trials_ = search_.trials();
+    return found;
+  }
+
+  bool search_arc(TrainingProblem<T>& problem, const Iterate<T>& at, double step) {
+    Iterate<T>& next = search_.best();
+    for (search_trials_ = 1; search_trials_ <= options_.max_trials; ++search_trials_, step /= 2) {
+      const Displacement moved = problem.move(at, direction_, step, next.controls);
+      if (moved.squared == 0) return false;
+      problem.evaluate(next);
+      const double bound = at.value + WolfeSearch<T>::c1 * moved.slope;
+      if (moved.slope < 0 && is_sufficient<T>(next.value, bound, at.value)) return true;
+    }
+    --search_trials_;
+    return false;
+  }
+
+  /// Keeps the pair of a step where it has positive curvature.
+  void remember(const Iterate<T>& from, const Iterate<T>& to) {
+    T *s = move(pairs_), *y = change(pairs_);
+    const auto [product, s_squared, y_squared] = sum_chunks<3>(size_, [&](Index begin, Index end) {
+      for (Index n = begin; n < end; ++n) {
+        const auto i = static_cast<std::size_t>(n);
+        s[n] = to.controls[i] - from.controls[i];
+        y[n] = to.gradient[i] - from.gradient[i];
+      }
+      const auto sum = [&](const T* a, const T* b) {
+        return sum_terms(begin, end,
+                         [=](Index n) { return static_cast<double>(a[n]) * static_cast<double>(b[n]); });
+      };
+      return std::array{sum(s, y), sum(s, s), sum(y, y)};
+    });
+    constexpr double least_cosine = 1e-10;
+    if (!(product > least_cosine * std::sqrt(s_squared * y_squared))) return;
+    products_[slot(pairs_)] = product;
+    ++pairs_;
+  }
+};
+
+}  // namespace ocdl

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "ocdl/optimiser/problem.hpp"
+
+namespace ocdl {
+
+/// Why a training ended, or that it has not.
+enum class Status { running, gradient, step, loss, no_progress, not_finite };
+
+inline constexpr std::array<std::string_view, 6> status_names = {"running", "gradient",    "step",
+                                                                 "loss",    "no_progress", "not_finite"};
+
+/// What a method did in one iteration. `lipschitz` is the inverse of the step where a method has one, else
+/// NaN.
+struct StepReport {
+  Status status = Status::running;
+  int trials = 0;
+  double lipschitz = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// Sees everything that a method carries from one iteration to the next, by name: to store it or to restore
+/// it.
+template <class T>
+class StateVisitor {
+ public:
+  virtual ~StateVisitor() = default;
+  virtual void number(std::string_view name, double& value) = 0;
+  virtual void count(std::string_view name, std::int64_t& value) = 0;
+  virtual void vector(std::string_view name, std::vector<T>& values) = 0;
+};
+
+/// A way of minimising. Its constructor allocates whatever it needs.
+template <class T>
+class Method {
+ public:
+  virtual ~Method() = default;
+
+  /// The first evaluation, at the controls of `at`.
+  virtual void start(TrainingProblem<T>& problem, Iterate<T>& at) { problem.evaluate(at); }
+  /// One iteration: moves `at`, or reports why it cannot. Where an evaluation is Interrupted, `at` and the
+  /// method are as they were before.
+  virtual StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) = 0;
+  /// Whether `at` holds J of all samples.
+  virtual bool sees_all_samples() const { return true; }
+  virtual void visit(StateVisitor<T>&) {}
+};
+
+/// Whether `value` may replace `before` because it stays below `bound`, up to the roundoff of J, and does not
+/// exceed `before`. Never for NaN.
+template <class T>
+bool is_sufficient(double value, double bound, double before) {
+  const double slack = 10 * static_cast<double>(std::numeric_limits<T>::epsilon()) * std::abs(before);
+  return value <= bound + slack && value <= before;
+}
+
+}  // namespace ocdl

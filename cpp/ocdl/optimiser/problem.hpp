@@ -1,0 +1,125 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "ocdl/objective/objective.hpp"
+#include "ocdl/optimiser/arithmetic.hpp"
+#include "ocdl/optimiser/projection.hpp"
+
+namespace ocdl {
+
+/// Controls u with J(u) and its gradient.
+template <class T>
+struct Iterate {
+  explicit Iterate(Index size)
+      : controls(static_cast<std::size_t>(size)), gradient(static_cast<std::size_t>(size)) {}
+
+  std::vector<T> controls, gradient;
+  double value = 0;
+};
+
+/// What becomes of the controls in a step from u to u~.
+struct Displacement {
+  double slope;    ///< <g, u~ - u>
+  double squared;  ///< |u~ - u|^2
+};
+
+/// The minimisation of J over the controls that are not frozen, with the time steps free or on the simplex.
+template <class T>
+class TrainingProblem {
+ public:
+  /// `frozen`: parts of the vector of controls that stay as they are.
+  TrainingProblem(const Network& net, const Data<T>& data, const Objective& objective,
+                  std::vector<Range> frozen, bool steps_on_simplex)
+      : net_(net),
+        data_(data),
+        objective_(objective),
+        frozen_(std::move(frozen)),
+        steps_begin_(net.K_size() + net.b_size()),
+        steps_(steps_on_simplex ? static_cast<std::size_t>(net.h_size()) : 0),
+        projected_(steps_.size()),
+        sorted_(steps_.size()) {}
+
+  Index size() const { return net_.control_size(); }
+  const Network& network() const { return net_; }
+  const Data<T>& data() const { return data_; }
+  bool mean() const { return objective_.mean; }
+  /// The steps that have to stay on the simplex; empty where they are free.
+  Range constrained() const { return {steps_begin_, steps_begin_ + static_cast<Index>(steps_.size())}; }
+  bool is_constrained() const { return !steps_.empty(); }
+  Workspace<T>& workspace() { return workspace_; }
+  std::int64_t evaluations() const { return evaluations_; }
+
+  /// J and its gradient at the controls of `at`, over all samples or over some; Interrupted leaves `at`
+  /// unusable.
+  void evaluate(Iterate<T>& at) { evaluate(at, data_); }
+  void evaluate(Iterate<T>& at, const Data<T>& data) {
+    at.value = value_and_derivatives<T>(net_, at.controls.data(), data, objective_,
+                                        {at.gradient.data(), nullptr, nullptr}, workspace_);
+    for (const Range& part : frozen_)
+      std::fill(at.gradient.begin() + part.begin, at.gradient.begin() + part.end, T(0));
+    ++evaluations_;
+  }
+
+  /// to = P(u + step direction), with the projection P onto the simplex where there is one.
+  Displacement move(const Iterate<T>& at, const std::vector<T>& direction, double step, std::vector<T>& to) {
+    const T *u = at.controls.data(), *g = at.gradient.data(), *d = direction.data();
+    T* out = to.data();
+    for_chunks(size(), [&](Index begin, Index end) {
+      for (Index n = begin; n < end; ++n) out[n] = u[n] + T(step) * d[n];
+    });
+    project(out);
+    const auto [slope, squared] = sum_chunks<2>(size(), [&](Index begin, Index end) {
+      const auto moved = [&](Index n) { return static_cast<double>(out[n]) - static_cast<double>(u[n]); };
+      return std::array{sum_terms(begin, end, [&](Index n) { return static_cast<double>(g[n]) * moved(n); }),
+                        sum_terms(begin, end, [&](Index n) { return moved(n) * moved(n); })};
+    });
+    return {slope, squared};
+  }
+
+  /// |P(u - g) - u|, which is |g| without a constraint: 0 exactly where no first-order descent is left.
+  double stationarity(const Iterate<T>& at) {
+    const auto [steps_begin, steps_end] = constrained();
+    const T *u = at.controls.data(), *g = at.gradient.data();
+    double squares = dot(g, g, steps_begin) + dot(g + steps_end, g + steps_end, size() - steps_end);
+    if (is_constrained()) {
+      for (std::size_t i = 0; i < steps_.size(); ++i)
+        steps_[i] = u[steps_begin + static_cast<Index>(i)] - g[steps_begin + static_cast<Index>(i)];
+      project_steps(projected_.data());
+      for (std::size_t i = 0; i < steps_.size(); ++i) {
+        const double moved =
+            static_cast<double>(projected_[i]) - static_cast<double>(u[steps_begin + static_cast<Index>(i)]);
+        squares += moved * moved;
+      }
+    }
+    return std::sqrt(squares);
+  }
+
+ private:
+  const Network& net_;
+  Data<T> data_;
+  Objective objective_;
+  std::vector<Range> frozen_;
+  Index steps_begin_;
+  std::vector<T> steps_, projected_;  ///< scratch of the projection
+  std::vector<double> sorted_;
+  Workspace<T> workspace_;
+  std::int64_t evaluations_ = 0;
+
+  void project(T* controls) {
+    if (!is_constrained()) return;
+    std::copy_n(controls + steps_begin_, steps_.size(), steps_.begin());
+    project_steps(controls + steps_begin_);
+  }
+
+  /// The projection of steps_. Steps that are not finite stay so: J will not be finite either.
+  void project_steps(T* to) {
+    if (first_non_finite(steps_.data(), static_cast<Index>(steps_.size())) >= 0)
+      std::copy(steps_.begin(), steps_.end(), to);
+    else
+      project_simplex(steps_.data(), static_cast<Index>(steps_.size()), net_.horizon, to, sorted_);
+  }
+};
+
+}  // namespace ocdl

@@ -1,0 +1,177 @@
+#include <boost/test/unit_test.hpp>
+
+#include "ocdl/optimiser/training.hpp"
+#include "tests/allocation_counter.hpp"
+#include "tests/random_problem.hpp"
+
+using namespace ocdl;
+using namespace ocdl::testing;
+
+namespace {
+
+std::vector<MethodOptions> methods(Index batch) {
+  return {
+      GradientDescentOptions{0.1},
+      BacktrackingOptions{0.1, 1.5, 0.99, 200},
+      ArmijoOptions{0.4, 0.5, 2.0, 0.1, 10.0, 100},
+      AdamOptions{0.01, 0.9, 0.999, 1e-8, 0, 1},
+      AdamOptions{0.01, 0.9, 0.999, 1e-8, batch, 1},
+      LBFGSOptions{5, 25},
+  };
+}
+
+Problem<double> training_problem(bool residual = true) {
+  Draw draw(3);
+  Network net(2, 2, 6, 1, named("euler"), Activation::tanh, residual, false, residual, 1.0);
+  Problem<double> p = draw.problem(net, 100);
+  Controls<double> u = net.split(p.controls.data());
+  std::fill_n(u.h, net.h_size(), 1.0 / static_cast<double>(net.layers));
+  p.objective = {};
+  p.weights.clear();
+  return p;
+}
+
+Training<double> make(const Problem<double>& p, const MethodOptions& method, bool simplex) {
+  return Training<double>(p.net, p.controls.data(), p.data(), p.objective, method, {}, simplex, 0.0);
+}
+
+Watch never() {
+  return Watch([] { return false; });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(training)
+
+BOOST_AUTO_TEST_CASE(no_iteration_but_the_first_allocates) {
+  const Problem<double> p = training_problem();
+  for (const MethodOptions& method : methods(32))
+    for (const bool simplex : {false, true}) {
+      Training<double> training = make(p, method, simplex);
+      Watch watch = never();
+      std::vector<TrainingRecord> records(200);
+      training.start(watch);
+      training.run(1, 1e9, records.data(), watch);
+      const long before = allocation_count();
+      Eigen::internal::set_is_malloc_allowed(false);
+      training.run(100, 1e9, records.data(), watch);
+      Eigen::internal::set_is_malloc_allowed(true);
+      BOOST_TEST(allocation_count() == before, "method " << method.index());
+      BOOST_TEST(training.iterations() > 10, "method " << method.index());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupted_iteration_has_not_happened) {
+  struct Collector : StateVisitor<double> {
+    std::vector<double> seen;
+    void number(std::string_view name, double& value) override {
+      if (name != "seconds") seen.push_back(value);
+    }
+    void count(std::string_view, std::int64_t& value) override { seen.push_back(static_cast<double>(value)); }
+    void vector(std::string_view, std::vector<double>& values) override {
+      seen.insert(seen.end(), values.begin(), values.end());
+    }
+  };
+  const auto state = [](Training<double>& training) {
+    Collector collector;
+    training.visit(collector);
+    return collector.seen;
+  };
+  Draw draw(5);
+  // Work enough for a look at the clock in every layer; the watch then stops after so many looks.
+  Network net(30, 30, 8, 1, named("euler"), Activation::tanh, true, false, true, 1.0);
+  Problem<double> p = draw.problem(net, 3000);
+  p.objective = {};
+  for (const MethodOptions& method : methods(2000)) {
+    Training<double> training = make(p, method, false), undisturbed = make(p, method, false);
+    Watch watch = never();
+    std::vector<TrainingRecord> records(10);
+    training.start(watch);
+    undisturbed.start(watch);
+    training.run(2, 1e9, records.data(), watch);
+    const std::vector<double> before = state(training);
+    int interrupted = 0;
+    for (int looks = 0; looks < 3; ++looks) {
+      int left = looks;
+      Watch impatient([&] { return left-- <= 0; });
+      std::this_thread::sleep_for(std::chrono::milliseconds(25));  // a watch looks around by the clock
+      try {
+        training.run(1, 1e9, records.data(), impatient);
+        break;
+      } catch (const Interrupted&) {
+        ++interrupted;
+        BOOST_TEST((state(training) == before), "method " << method.index());
+      }
+    }
+    BOOST_TEST(interrupted > 0);
+    training.run(6 - training.iterations(), 1e9, records.data(), watch);
+    undisturbed.run(6, 1e9, records.data(), watch);
+    BOOST_TEST((state(training) == state(undisturbed)), "method " << method.index());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(batches_cover_every_sample_once_per_epoch) {
+  const Index samples = 103, features = 1;
+  std::vector<double> X(samples), weights(samples, 2.0);
+  std::iota(X.begin(), X.end(), 0.0);
+  const std::vector<std::int64_t> labels(samples, 0);
+  Batches<double> batches({X.data(), labels.data(), weights.data(), samples}, features, true, 10, 7);
+  std::vector<double> first_epoch, second_epoch;
+  for (std::int64_t number = 0; number < 22; ++number) {
+    const Data<double> batch = batches.at(number);
+    auto& seen = number < 11 ? first_epoch : second_epoch;
+    seen.insert(seen.end(), batch.X, batch.X + batch.samples);
+    BOOST_TEST(batch.samples == (number % 11 == 10 ? 3 : 10));
+    // 1 / (sum of all weights), times samples per batch sample
+    BOOST_TEST(batch.scale(true) == 103.0 / (206.0 * static_cast<double>(batch.samples)),
+               boost::test_tools::tolerance(1e-15));
+  }
+  BOOST_TEST(first_epoch != second_epoch);
+  BOOST_TEST(first_epoch != X);
+  std::sort(first_epoch.begin(), first_epoch.end());
+  std::sort(second_epoch.begin(), second_epoch.end());
+  BOOST_TEST(first_epoch == X);
+  BOOST_TEST(second_epoch == X);
+}
+
+BOOST_AUTO_TEST_CASE(sums_do_not_depend_on_threads) {
+  Draw draw(9);
+  const std::vector<double> a = draw.normals(600001), b = draw.normals(600001);
+  std::vector<double> results;
+  for (const int threads : {1, 2, 3, 7}) {
+    ThreadLimit::set(threads);
+    results.push_back(dot(a.data(), b.data(), 600001));
+  }
+  ThreadLimit::set(2);
+  BOOST_TEST(results == std::vector<double>(4, results[0]));
+  double plain = 0;
+  for (std::size_t n = 0; n < a.size(); ++n) plain += a[n] * b[n];
+  BOOST_TEST(std::abs(plain - results[0]) <= 1e-9 * std::sqrt(600001.0));
+}
+
+BOOST_AUTO_TEST_CASE(the_wolfe_search_keeps_its_promise) {
+  Draw draw(11);
+  for (int trial = 0; trial < 50; ++trial) {
+    Network net(3, 3, 4, 1, named("euler"), Activation::tanh, true, false, true, 1.0);
+    Problem<double> p = draw.problem(net, 20);
+    p.objective.regulariser = {};
+    TrainingProblem<double> problem(p.net, p.data(), p.objective, {}, false);
+    Iterate<double> at(problem.size());
+    at.controls = p.controls;
+    problem.evaluate(at);
+    std::vector<double> direction = at.gradient;
+    scale(-1, direction.data(), problem.size());
+    const double slope = dot(direction.data(), at.gradient.data(), problem.size());
+    WolfeSearch<double> search(problem.size(), 60);
+    const double first_step = std::pow(10.0, static_cast<double>(draw.whole(-4, 4)));
+    BOOST_REQUIRE(search.run(problem, at, direction, slope, first_step));
+    const Iterate<double>& best = search.best();
+    double step = 0;
+    for (std::size_t n = 0; n < direction.size(); ++n)
+      if (direction[n] != 0) step = std::max(step, (best.controls[n] - at.controls[n]) / direction[n]);
+    BOOST_TEST(best.value <= at.value + 1e-4 * step * slope * (1 - 1e-6));
+    BOOST_TEST(std::abs(dot(direction.data(), best.gradient.data(), problem.size())) <= -0.9 * slope);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
