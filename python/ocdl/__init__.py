@@ -5,28 +5,51 @@ from ocdl import _load_core  # first: it chooses the compiled core that every ot
 # isort: split
 from importlib.metadata import version as _version
 
+from ocdl import datasets
 from ocdl._core import build_info
 from ocdl.controls import Controls
+from ocdl.files import Model, ModelFileError, load, save
+from ocdl.history import History
 from ocdl.network import Network, Trajectory
 from ocdl.objective import L1, Objective, Regulariser, Tikhonov, TimeSmoothness
+from ocdl.optimisers import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent
 from ocdl.projection import project_simplex
 from ocdl.tableau import Tableau, tableaux
 from ocdl.threads import get_num_threads, set_num_threads
+from ocdl.training import Result, Status, Stop, train
+from ocdl.watching import TrainingState
 
 __all__ = [
     "L1",
+    "LBFGS",
+    "Adam",
+    "Armijo",
+    "Backtracking",
+    "Chain",
     "Controls",
+    "GradientDescent",
+    "History",
+    "Model",
+    "ModelFileError",
     "Network",
     "Objective",
     "Regulariser",
+    "Result",
+    "Status",
+    "Stop",
     "Tableau",
     "Tikhonov",
     "TimeSmoothness",
+    "TrainingState",
     "Trajectory",
     "build_info",
+    "datasets",
     "get_num_threads",
+    "load",
     "project_simplex",
+    "save",
     "set_num_threads",
     "tableaux",
+    "train",
 ]
 __version__ = _version("ocdl")

@@ -14,6 +14,7 @@ from ocdl import _core, _validation
 from ocdl._validation import FloatArray
 from ocdl.controls import PARTS, ControlLayout, Controls
 from ocdl.projection import project_simplex
+from ocdl.randomness import random_source
 from ocdl.tableau import Tableau
 
 FIELDS = ("dense",)
@@ -103,7 +104,7 @@ class Architecture:
             both, b and mu are 0 and the steps T/N.
         """
         _validation.choice(scheme, "scheme", ("paper", "scaled"))
-        rng = random_state if isinstance(random_state, np.random.RandomState) else _generator(random_state)
+        rng = random_source(random_state)
         scale = 1.0 if scheme == "paper" else 1.0 / math.sqrt(self.dim)
         K_shape, _, _, W_shape, _ = self._layout.shapes
         return self.controls(K=scale * rng.standard_normal(K_shape), W=scale * rng.standard_normal(W_shape))
@@ -200,12 +201,3 @@ def float_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     if known not in (np.dtype(np.float64), np.dtype(np.float32)):
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
     return known.newbyteorder("=")
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"random_state must be None, a whole number, a numpy Generator or RandomState, got {random_state!r}"
-        ) from error

@@ -1,0 +1,106 @@
+"""A training on disk: enough to go on bit for bit as if nothing had happened."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from typing import Any
+
+import numpy as np
+
+from ocdl import _validation
+from ocdl.container import FilePath, read_container, refusal, write_container
+from ocdl.files import network_to_dict
+from ocdl.session import Before, Evaluated, Problem, Session
+
+DEFAULT_PAUSE = 30.0  # seconds between two checkpoints, unless a number of iterations is given
+
+
+def fingerprint(problem: Problem, optimiser: object) -> dict[str, Any]:
+    """Return what a checkpoint and the training that resumes it must have in common."""
+    objective = problem.objective
+    return {
+        "network": network_to_dict(problem.net),
+        "objective": repr(objective),
+        "optimiser": repr(optimiser),
+        "freeze": list(problem.frozen),
+        "data": _digest(problem),
+    }
+
+
+def _digest(problem: Problem) -> str:
+    digest = hashlib.sha256(str(problem.X.shape).encode())
+    for array in (problem.X, problem.y, problem.sample_weight):
+        digest.update(b"none" if array is None else array.data)
+    return digest.hexdigest()
+
+
+class Saver:
+    """Writes the state of a session to `path`, whenever `every` iterations have passed, or half a minute."""
+
+    def __init__(self, path: FilePath, every: int | None, identity: dict[str, Any]) -> None:
+        self._path, self.every, self._identity = path, every, identity
+        self._saved_at = time.monotonic()
+
+    def save_if_due(self, session: Session) -> None:
+        if self.every is not None:
+            due = session.iteration % self.every == 0
+        else:
+            due = time.monotonic() - self._saved_at > DEFAULT_PAUSE
+        if due:
+            self.save(session)
+
+    def save(self, session: Session) -> None:
+        session.absorb()
+        description, arrays = _pack(session)
+        write_container(self._path, "checkpoint", {"training": self._identity, **description}, arrays)
+        self._saved_at = time.monotonic()
+
+
+def _pack(session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
+    state = session.core.state()
+    vectors = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+    description = {
+        "stage": session.stage,
+        "before": list(session.before),
+        "seed": session.seed,
+        "scalars": {name: value for name, value in state.items() if name not in vectors},
+    }
+    arrays = {f"state.{name}": vector for name, vector in vectors.items()}
+    arrays["records"] = np.concatenate(session.records)
+    for name in Evaluated._fields:
+        arrays[f"evaluated.{name}"] = np.array([getattr(row, name) for row in session.evaluated])
+    return description, arrays
+
+
+def restore(path: FilePath, session: Session, identity: dict[str, Any]) -> None:
+    """Put a new session into the state of a checkpoint; ValueError where it belongs to another training."""
+    description, arrays = read_container(path, "checkpoint")
+    stored = description.get("training")
+    if not isinstance(stored, dict):
+        raise refusal(path, "is malformed: it does not say what was trained")
+    for name, own in identity.items():
+        if stored.get(name) != own:
+            what = "other data" if name == "data" else f"another {name}: {stored.get(name)!r}, here it is {own!r}"
+            raise ValueError(f"resume: the checkpoint {os.fspath(path)!r} belongs to a training with {what}")
+    try:
+        _unpack(session, description, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+        raise refusal(path, f"is malformed: {error!s:.300}") from error
+
+
+def _unpack(session: Session, description: dict[str, Any], arrays: dict[str, Any]) -> None:
+    iterations, evaluations, seconds = description["before"]
+    vectors = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
+    for name, vector in vectors.items():
+        _validation.real_array(vector, name, session.problem.net.dtype)
+    columns = [arrays[f"evaluated.{name}"] for name in Evaluated._fields]
+    session.restore(
+        int(description["stage"]),
+        Before(int(iterations), int(evaluations), float(seconds)),
+        int(description["seed"]),
+        description["scalars"] | vectors,
+        arrays["records"],
+        [Evaluated(int(i), float(a), float(vl), float(va), h) for i, a, vl, va, h in zip(*columns, strict=True)],
+    )

@@ -1,0 +1,283 @@
+"""Training: an optimiser minimises the objective in the core; here it is watched, stored and resumed."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from ocdl import _core, _validation
+from ocdl import checkpoint as checkpoints
+from ocdl.controls import PARTS, Controls
+from ocdl.history import History
+from ocdl.network import DEFAULT_OBJECTIVE, Network
+from ocdl.objective import Objective
+from ocdl.optimisers import Backtracking, Chain, Optimiser, stages_of
+from ocdl.randomness import seed_of
+from ocdl.session import PASSED_ON, Problem, Session
+from ocdl.watching import TrainingState, Watcher
+
+__all__ = ["Result", "Status", "Stop", "train"]
+
+DEFAULT_OPTIMISER = Backtracking()
+
+
+class Status(enum.Enum):
+    """Why a training ended."""
+
+    GRADIENT = "the norm of the gradient is at most tol"
+    STEP = "the step is smaller than the roundoff of the controls"
+    LOSS = "the loss is zero to working precision"
+    NO_PROGRESS = "no trial step lowers the loss"
+    NOT_FINITE = "the next step leads to a loss or gradient that is not finite"
+    ITERATION_LIMIT = "all iterations were made"
+    INTERRUPTED = "it was asked to stop"
+
+
+class Stop:
+    """A handle to stop a training from another thread or from a signal handler.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> stop = ocdl.Stop()
+    >>> stop.request()
+    >>> net = ocdl.Network(1, 2)
+    >>> ocdl.train(net, net.init(0), [[0.0], [1.0]], [0, 1], stop=stop).status
+    <Status.INTERRUPTED: 'it was asked to stop'>
+    """
+
+    def __init__(self) -> None:
+        self._flag = _core.StopFlag()
+
+    def request(self) -> None:
+        """Let the training return the last complete iterate, within a tenth of a second."""
+        self._flag.request()
+
+    @property
+    def requested(self) -> bool:
+        return self._flag.requested
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a training returns.
+
+    Attributes
+    ----------
+    controls : Controls
+        The last iterate.
+    history : History
+        Every iteration.
+    n_iter, n_evals : int
+        Iterations made, and evaluations of the objective with its gradient.
+    status : Status
+        Why it ended; its value is a sentence.
+    message : str
+        The same with the numbers.
+    """
+
+    controls: Controls
+    history: History
+    n_iter: int
+    n_evals: int
+    status: Status
+    message: str
+
+
+def train(
+    net: Network,
+    u: Controls,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    objective: Objective = DEFAULT_OBJECTIVE,
+    optimiser: Optimiser | Chain = DEFAULT_OPTIMISER,
+    max_iter: int = 1000,
+    tol: float = 1e-10,
+    sample_weight: ArrayLike | None = None,
+    validation: tuple[ArrayLike, ArrayLike] | None = None,
+    freeze: Iterable[str] = (),
+    callback: Callable[[TrainingState], Any] | None = None,
+    progress: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    random_state: Any = None,
+    eval_every: int = 50,
+    stop: Stop | None = None,
+) -> Result:
+    """Minimise the objective over the controls, from `u` on.
+
+    The loop runs in the compiled core. Ctrl-C stops it within a tenth of a second, in the middle of an evaluation if
+    need be; with `checkpoint`, the last complete iterate is on disk before KeyboardInterrupt is raised.
+
+    Parameters
+    ----------
+    net : Network
+        Steps on the simplex are kept there by projection.
+    u : Controls
+        The start; not changed.
+    X, y, sample_weight
+        As for `Network.value`.
+    objective : Objective
+        What is minimised.
+    optimiser : GradientDescent, Backtracking, Armijo, Adam, LBFGS or Chain
+        How.
+    max_iter : int
+        Iterations at most.
+    tol : float
+        The training ends when the norm of the gradient, with steps on the simplex that of ``P(u - g) - u``, is at most
+        this. Not looked at with batches.
+    validation : (X, y), optional
+        Data on which loss and accuracy are noted every `eval_every` iterations.
+    freeze : collection of {"K", "b", "h", "W", "mu"}
+        Parts of the controls that stay as they are. The paper's fixed classifier is ``freeze=("W", "mu")``.
+    callback : callable, optional
+        Called with a `TrainingState` several times a second at most, and at the end; True ends the training.
+    progress : bool
+        Whether to show a progress bar.
+    checkpoint : path, optional
+        Where to store the state of the training: at the start, regularly, and at the end.
+    checkpoint_every : int, optional
+        Iterations between two checkpoints; none: half a minute.
+    resume : path, optional
+        A checkpoint to go on from, bit for bit as if the training had not been interrupted; the controls `u` and
+        `random_state` are then those of the checkpoint. Network, objective, optimiser, `freeze` and data must be the
+        same.
+    random_state : None, int, numpy Generator or RandomState
+        The source of random batches.
+    eval_every : int
+        Iterations between two evaluations of the accuracies and the validation loss.
+    stop : Stop, optional
+        A handle to end the training from another thread.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    FloatingPointError
+        If the objective is not finite at the start; it names the sample and the layer.
+
+    Examples
+    --------
+    >>> import numpy as np, ocdl
+    >>> X, y = ocdl.datasets.make_donut1d(200, random_state=0)
+    >>> net = ocdl.Network.preset("odenet", 2, 10)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, max_iter=200)
+    >>> r.status
+    <Status.ITERATION_LIMIT: 'all iterations were made'>
+    >>> bool(np.all(np.diff(r.history.loss) <= 0))
+    True
+    """
+    if not isinstance(net, Network):
+        raise TypeError(f"net must be a Network, got {type(net).__name__}")
+    max_iter = _validation.integer(max_iter, "max_iter", least=0)
+    eval_every = _validation.integer(eval_every, "eval_every", least=1)
+    if checkpoint_every is not None:
+        checkpoint_every = _validation.integer(checkpoint_every, "checkpoint_every", least=1)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {type(callback).__name__}")
+    if stop is not None and not isinstance(stop, Stop):
+        raise TypeError(f"stop must be an ocdl.Stop, got {type(stop).__name__}")
+    progress = _validation.boolean(progress, "progress")
+    problem, vector = _problem(net, u, X, y, objective, sample_weight, validation, freeze, tol)
+    stages = stages_of(optimiser, max_iter)
+    session = Session(problem, vector, stages, seed_of(random_state), (stop or Stop())._flag)
+    identity = checkpoints.fingerprint(problem, optimiser) if checkpoint or resume else {}
+    saver = checkpoints.Saver(checkpoint, checkpoint_every, identity) if checkpoint else None
+    if resume:
+        checkpoints.restore(resume, session, identity)
+    elif not session.start():
+        return _result(session, Status.INTERRUPTED)
+    try:
+        with Watcher(callback, progress, max_iter) as watcher:
+            if saver:
+                saver.save(session)
+            status = _iterate(session, watcher, saver, eval_every)
+            watcher.look(session, last=True)
+    finally:
+        if saver:
+            saver.save(session)
+    return _result(session, status)
+
+
+def _iterate(session: Session, watcher: Watcher, saver: checkpoints.Saver | None, eval_every: int) -> Status:
+    """Run the session to its end, with everything that is due on the way."""
+    while True:
+        iteration = session.iteration
+        if iteration % eval_every == 0 and not session.is_evaluated:
+            session.evaluated.append(session.evaluate())
+        if session.stop.requested:
+            return Status.INTERRUPTED
+        due = [_next_multiple(iteration, eval_every)]
+        if saver and saver.every is not None:
+            due.append(_next_multiple(iteration, saver.every))
+        status = session.advance(min(due))
+        if saver and session.iteration > iteration:
+            saver.save_if_due(session)
+        if watcher.look(session):
+            return Status.INTERRUPTED
+        if status == "running" and not session.stage_is_over:
+            continue
+        if status not in ("running", *PASSED_ON):
+            return Status[status.upper()]
+        if not session.next_stage():
+            return Status.ITERATION_LIMIT if status == "running" else Status[status.upper()]
+
+
+def _next_multiple(iteration: int, every: int) -> int:
+    return (iteration // every + 1) * every
+
+
+def _result(session: Session, status: Status) -> Result:
+    history = session.history(complete=status is not Status.INTERRUPTED)
+    message = (
+        f"{status.value}: loss {history.loss[-1]:.6g}, gradient norm {history.gradient_norm[-1]:.3g} "
+        f"after {session.iteration} iterations and {session.n_evals} evaluations"
+    )
+    return Result(session.controls, history, session.iteration, session.n_evals, status, message)
+
+
+def _problem(
+    net: Network,
+    u: Controls,
+    X: ArrayLike,
+    y: ArrayLike,
+    objective: Objective,
+    sample_weight: ArrayLike | None,
+    validation: tuple[ArrayLike, ArrayLike] | None,
+    freeze: Iterable[str],
+    tol: float,
+) -> tuple[Problem, Any]:
+    """Return what is trained, checked, and the start as a vector of its own."""
+    vector, rows, labels, weights = net._problem(u, X, y, sample_weight)
+    if not isinstance(objective, Objective):
+        raise TypeError(f"objective must be an Objective, got {type(objective).__name__}")
+    frozen = _frozen(freeze)
+    start = Controls(net._layout, vector.copy())
+    if net.time_steps == "simplex":
+        start.h[...] = net._onto_simplex(start.h)
+    checked = None
+    if validation is not None:
+        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+            raise TypeError(f"validation must be a pair (X, y), got {type(validation).__name__}")
+        val_rows = _validation.samples(validation[0], net.n_features, net.dtype, "the X of validation")
+        checked = val_rows, _validation.labels(validation[1], len(val_rows), net.n_outputs)
+    tol = _validation.not_negative(tol, "tol")
+    return Problem(net, rows, labels, weights, objective, checked, frozen, tol), start._vector
+
+
+def _frozen(freeze: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(freeze, str):
+        raise TypeError(f"freeze must be a collection of names, as in ({freeze!r},), got the text {freeze!r}")
+    names = set(freeze)
+    for name in names:
+        _validation.choice(name, "freeze", PARTS)
+    return tuple(part for part in PARTS if part in names)
