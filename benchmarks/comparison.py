@@ -1,4 +1,4 @@
-"""The command line and the loop that gradient.py and prediction.py share."""
+"""The command line, and the loop that gradient.py and prediction.py share."""
 
 from __future__ import annotations
 
@@ -26,18 +26,23 @@ def arguments(description: str, jobs: tuple[Job, ...]) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def run(script: str, question: str, description: str, jobs: tuple[Job, ...]) -> None:
-    options = arguments(description, jobs)
+def selection(options: argparse.Namespace) -> tuple[list[str], list[Job], int]:
+    """The contenders, the jobs and the number of rounds."""
     peers = options.peers or [name for name in ORIGINS if not (options.quick and name in SLOW_PEERS)]
     wanted = ["ocdl", *peers]
     names = [name for name in installed() if name in wanted]
     selected = [JOBS[name] for name in options.jobs]
     if options.quick:
         selected = [replace(job, thread_counts=job.thread_counts[:1]) for job in selected]
+    return names, selected, QUICK_ROUNDS if options.quick else options.rounds
+
+
+def run(script: str, question: str, description: str, jobs: tuple[Job, ...]) -> None:
+    names, selected, rounds = selection(arguments(description, jobs))
     peaks = {dtype: measure_peak(dtype, threads=2) for dtype in {job.dtype for job in selected}}
     rows = []
     for job in selected:
-        found = compare(question, job, names, QUICK_ROUNDS if options.quick else options.rounds)
+        found = compare(question, job, names, rounds)
         row = report.comparison_row(question, found, peaks)
         report.print_comparison(row)
         rows.append(row)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from jobs import Gradient, Job, Problem
+from jobs import Gradient, Job, Problem, Training
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Contender:
 
     gradient: Callable[[Job, Problem, int], Callable[[], Gradient]]
     prediction: Callable[[Job, Problem, int], Callable[[], Any]] | None = None
+    training: Callable[[Job, Problem, int], Callable[[], Training]] | None = None
     unsupported: Callable[[Job], str] = lambda job: ""
 
     def refusal(self, question: str, job: Job) -> str:
@@ -30,7 +31,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What one process has to do: `question` is "gradient" or "prediction"."""
+    """What one process has to do: `question` is "gradient", "prediction" or "training"."""
 
     name: str
     question: str

@@ -48,24 +48,24 @@ def strongest_peer() -> str:
 
 
 def measure(sweep: Sweep, rounds: int) -> dict:
-    """All contenders and values interleaved, on one thread: when threads pay is another question."""
-    with ExitStack() as running:
-        workers = [
-            running.enter_context(Worker(Assignment(name, "gradient", job, threads=1, processors=1)))
-            for name in sweep.contenders
-            for job in sweep.jobs
-        ]
-        medians = [timing.median for timing in interleave(workers, rounds)]
-    curves = np.reshape(medians, (len(sweep.contenders), len(sweep.jobs)))
+    """One contender after the other, its values interleaved, on one thread: when threads pay is another question."""
+    curves = {}
+    for name in sweep.contenders:
+        with ExitStack() as running:
+            workers = [
+                running.enter_context(Worker(Assignment(name, "gradient", job, threads=1, processors=1)))
+                for job in sweep.jobs
+            ]
+            curves[name] = [timing.median for timing in interleave(workers, rounds)]
     return {
         "quantity": sweep.quantity,
         "values": sweep.values,
-        "seconds": {name: curve.tolist() for name, curve in zip(sweep.contenders, curves, strict=True)},
-        "slopes": {name: slope(sweep.values, curve) for name, curve in zip(sweep.contenders, curves, strict=True)},
+        "seconds": curves,
+        "slopes": {name: slope(sweep.values, curve) for name, curve in curves.items()},
     }
 
 
-def slope(values: tuple[int, ...], seconds: np.ndarray) -> float:
+def slope(values: tuple[int, ...], seconds: list[float]) -> float:
     return float(np.polyfit(np.log(values), np.log(seconds), 1)[0])
 
 

@@ -40,6 +40,8 @@ class Job:
     learned_steps: bool = False
     dtype: str = "float64"
     horizon: float = 1.0
+    data: str = "normal"
+    iterations: int = 0
     thread_counts: tuple[int, ...] = (2,)
 
     @property
@@ -49,7 +51,8 @@ class Job:
     @property
     def summary(self) -> str:
         steps = ", learned steps" if self.learned_steps else ""
-        return f"d {self.d}, N {self.N}, m {self.m:g}, {self.tableau}, {self.dtype}{steps}"
+        iterations = f", {self.iterations} iterations on {self.data} data" if self.iterations else ""
+        return f"d {self.d}, N {self.N}, m {self.m:g}, {self.tableau}, {self.dtype}{steps}{iterations}"
 
 
 GRADIENT_JOBS = (
@@ -61,8 +64,12 @@ GRADIENT_JOBS = (
     Job("J5", d=16, N=100, m=10_000, tableau="kutta4"),
     Job("J6", d=512, N=20, m=10_000, dtype="float32"),
 )
+TRAINING_JOBS = (Job("J7", d=2, N=20, m=1000, data="spiral", iterations=1000, thread_counts=(2, 1)),)
 PREDICTION_JOBS = (Job("J8", d=2, N=20, m=1_000_000),)
-JOBS = {job.name: job for job in GRADIENT_JOBS + PREDICTION_JOBS}
+JOBS = {job.name: job for job in GRADIENT_JOBS + TRAINING_JOBS + PREDICTION_JOBS}
+
+# A training is Algorithm 2 with these constants, on the sum of the losses instead of their mean and with fixed steps.
+L0, RHO_UP, RHO_DOWN = 1.0, 2.0, 0.9
 
 
 class Problem(NamedTuple):
@@ -88,6 +95,13 @@ class Gradient(NamedTuple):
     mu: Any
 
 
+class Training(NamedTuple):
+    """The objective before the first and after every iteration; how often it was evaluated with its gradient."""
+
+    losses: Any
+    evaluations: Any
+
+
 def make_problem(job: Job) -> Problem:
     """Random controls and samples, the same for every contender; K and W are scaled so that any width behaves alike."""
     rng = np.random.default_rng(0)
@@ -100,6 +114,21 @@ def make_problem(job: Job) -> Problem:
     }
     if job.learned_steps:
         draw["h"] *= rng.uniform(0.5, 1.5, job.N)
-    X = rng.standard_normal((job.m, job.d), dtype=job.dtype)
-    y = rng.integers(0, 2, job.m).astype(job.dtype)
-    return Problem(**{name: array.astype(job.dtype) for name, array in draw.items()}, X=X, y=y)
+    X, y = DATA[job.data](job, rng)
+    return Problem(**{name: array.astype(job.dtype, copy=False) for name, array in (draw | {"X": X, "y": y}).items()})
+
+
+def normal_data(job: Job, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Nothing to learn: labels are drawn by themselves."""
+    return rng.standard_normal((job.m, job.d), dtype=job.dtype), rng.integers(0, 2, job.m)
+
+
+def spiral_data(job: Job, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The paper's two spirals in the plane, in the order of their classes."""
+    radius, angle = np.linspace(0.1, 1, job.m // 2), np.linspace(0.1, 2 * np.pi, job.m // 2)
+    arm = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    X = np.concatenate([arm, -arm])
+    return X + 0.05 * rng.standard_normal(X.shape), np.repeat([0, 1], len(arm))
+
+
+DATA = {"normal": normal_data, "spiral": spiral_data}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from contender import Contender
-from jobs import Gradient, Job, Problem
+from jobs import L0, RHO_DOWN, RHO_UP, Gradient, Job, Problem, Training
 
 import ocdl
 
@@ -42,4 +42,28 @@ def prediction(job: Job, problem: Problem, threads: int) -> Callable[[], np.ndar
     return lambda: net.predict(controls, problem.X)
 
 
-CONTENDERS = {"ocdl": Contender(gradient, prediction)}
+def training(job: Job, problem: Problem, threads: int) -> Callable[[], Training]:
+    ocdl.set_num_threads(threads)
+    net, controls = network_and_controls(job, problem)
+    labels = problem.y.astype(np.int64)
+    objective = ocdl.Objective(loss="squared", reduction="sum")
+    optimiser = ocdl.Backtracking(L0=L0, rho_up=RHO_UP, rho_down=RHO_DOWN)
+
+    def train() -> Training:
+        r = ocdl.train(
+            net,
+            controls,
+            problem.X,
+            labels,
+            objective=objective,
+            optimiser=optimiser,
+            max_iter=job.iterations,
+            tol=0,
+            eval_every=10**9,  # no accuracies: the peers compute none
+        )
+        return Training(r.history.loss, r.n_evals)
+
+    return train
+
+
+CONTENDERS = {"ocdl": Contender(gradient, prediction, training)}

@@ -13,7 +13,7 @@ from typing import Any
 import contender
 import numpy as np
 from contender import Assignment, Failed, Refused
-from jobs import Gradient, make_problem
+from jobs import Gradient, Training, make_problem
 
 
 class Answers:
@@ -28,8 +28,8 @@ class Answers:
 
     def result(self) -> Any:
         answer = self._evaluate()
-        if isinstance(answer, Gradient):
-            return Gradient(*(None if part is None else np.array(part) for part in answer))
+        if isinstance(answer, Gradient | Training):
+            return type(answer)(*(None if part is None else np.array(part) for part in answer))
         return np.array(answer)
 
     def seconds(self, repetitions: int, warm_up: bool) -> float:

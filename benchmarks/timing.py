@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from jobs import Job
 from worker import Worker
 
 SAMPLE_SECONDS = 0.02
+SETTLING_SECONDS = 0.25  # in which the threads of the last contender stop spinning and its memory is given back
 MINIMUM_ROUNDS = 7
 
 
@@ -84,6 +86,7 @@ def interleave(workers: list[Worker], rounds: int) -> list[Timing]:
     samples: list[list[float]] = [[] for _ in workers]
     for _ in range(rounds):
         for worker, count, taken in zip(workers, repetitions, samples, strict=True):
+            time.sleep(SETTLING_SECONDS)
             # An evaluation that fills a sample by itself has lost nothing since the last round that it would notice.
             taken.append(worker.seconds(count, warm_up=count > 1) / count)
     return [

@@ -1,4 +1,4 @@
-"""Files return what was saved, to the last bit, and refuse everything else; an old file stays until the new is whole."""
+"""Files return what was saved, to the last bit, and refuse everything else; an old one stays until the new is whole."""
 
 from __future__ import annotations
 

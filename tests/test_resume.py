@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subprocesses import run_python
 
 import ocdl
 from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, Status, datasets
+from ocdl.container import read_container, write_container
 
 OPTIMISERS = {
     "gradient descent": GradientDescent(0.1),
@@ -47,6 +49,7 @@ def assert_same(resumed: ocdl.Result, whole: ocdl.Result) -> None:
         assert np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"), name
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_backtracking_resumes_at_every_iteration(tmp_path: Path) -> None:
     path = tmp_path / "state.ocdl"
     whole = train(Backtracking(), ITERATIONS)
@@ -57,6 +60,7 @@ def test_backtracking_resumes_at_every_iteration(tmp_path: Path) -> None:
     ocdl.set_num_threads(2)
 
 
+@pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_the_others_resume_at_random_iterations(tmp_path: Path, optimiser: str) -> None:
     path, method = tmp_path / "state.ocdl", OPTIMISERS[optimiser]
@@ -67,6 +71,31 @@ def test_the_others_resume_at_random_iterations(tmp_path: Path, optimiser: str) 
         ocdl.set_num_threads(1 + k % 3)
         assert_same(train(method, ITERATIONS, resume=path), whole)
     ocdl.set_num_threads(2)
+
+
+@pytest.mark.parametrize("architecture", ["odenet", "odenet+simplex"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_writing_checkpoints_changes_nothing(tmp_path: Path, architecture: str, dtype: str) -> None:
+    """With few pairs in memory, some are refused while the memory is full."""
+    net, _, X, y = problem(architecture, dtype=dtype)
+    for seed in range(15):
+        u = net.init(random_state=seed)
+        plain = ocdl.train(net, u, X, y, optimiser=LBFGS(memory=3), max_iter=60)
+        stored = ocdl.train(
+            net, u, X, y, optimiser=LBFGS(memory=3), max_iter=60, checkpoint=tmp_path / "c", checkpoint_every=3
+        )
+        assert_same(stored, plain)
+        ocdl.train(net, u, X, y, optimiser=LBFGS(memory=3), max_iter=31, checkpoint=tmp_path / "c")
+        assert_same(ocdl.train(net, u, X, y, optimiser=LBFGS(memory=3), max_iter=60, resume=tmp_path / "c"), plain)
+
+
+def test_a_stage_that_ends_early_keeps_its_rest_to_itself(tmp_path: Path) -> None:
+    net, u, X, y = problem()
+    chain = Chain((Backtracking(L0=1e-9, max_trials=1), 500), (Adam(), 20))
+    whole = ocdl.train(net, u, X, y, optimiser=chain, max_iter=1000)
+    assert (whole.n_iter, whole.n_evals) == (20, 1 + 1 + 1 + 20)  # start, trial in vain, start, steps
+    ocdl.train(net, u, X, y, optimiser=chain, max_iter=7, checkpoint=tmp_path / "c")
+    assert_same(ocdl.train(net, u, X, y, optimiser=chain, max_iter=1000, resume=tmp_path / "c"), whole)
 
 
 def test_single_precision_resumes(tmp_path: Path) -> None:
@@ -124,6 +153,40 @@ def test_models_and_checkpoints_are_told_apart(tmp_path: Path) -> None:
         ocdl.load(tmp_path / "state")
     with pytest.raises(FileNotFoundError):
         ocdl.train(net, u, X, y, resume=tmp_path / "nowhere")
+
+
+FORGERIES: list[tuple[str, Any]] = [
+    ("state.pairs", np.array(-1)),
+    ("state.iterations", np.array(-5)),
+    ("state.iterations", np.array(3)),
+    ("state.controls", np.ones(3)),
+    ("state.gradient", np.full(37, np.nan)),
+    ("records", np.zeros(5)),
+    ("records", np.zeros((2, 5))),
+    ("evaluated.accuracy", np.zeros((0,))),
+    ("best.controls", np.zeros(2)),
+    ("stage", -1),
+    ("stage", 7),
+    ("before", [0]),
+    ("before", [-1, 0]),
+    ("before", [10**400, 0]),
+    ("seed", -1),
+    ("seed", 10**400),
+    ("started", None),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), FORGERIES, ids=str)
+def test_forged_checkpoints_are_refused(tmp_path: Path, name: str, value: Any) -> None:
+    """The digest is right; what it seals is not. Whatever happens, it is no crash, and no other error."""
+    net, u, X, y = problem()
+    path = tmp_path / "c"
+    ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=10, checkpoint=path)
+    description, arrays = read_container(path, "checkpoint")
+    (arrays if isinstance(value, np.ndarray) else description)[name] = value
+    write_container(path, "checkpoint", description, arrays)
+    with pytest.raises(ocdl.ModelFileError):
+        ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=20, resume=path)
 
 
 def test_an_unwritable_checkpoint_is_noticed_at_once(tmp_path: Path) -> None:
@@ -220,7 +283,7 @@ def interrupt_delay(path: Path, wait: float) -> float:
     return float(answer[0]) - sent
 
 
-def test_an_interrupt_stops_long_evaluations_and_stores_the_state(tmp_path: Path) -> None:
+def test_an_interrupt_stops_long_evaluations(tmp_path: Path) -> None:
     """The fastest of five: other processes may take the processors away for a while."""
     delays = []
     for attempt in range(5):
@@ -228,21 +291,105 @@ def test_an_interrupt_stops_long_evaluations_and_stores_the_state(tmp_path: Path
         if delays[-1] < 0.1:
             break
     assert min(delays) < 0.1
-    net = Network(2, 100)
-    X, y = datasets.make_spiral(1_000_000, random_state=0)
-    resumed = ocdl.train(net, net.init(random_state=0), X, y, max_iter=0, resume=tmp_path / "state0.ocdl", eval_every=1)
-    assert resumed.n_iter >= 0
 
 
-def test_interrupt_stops_a_plain_evaluation() -> None:
-    script = LONG_EVALUATION.replace("ocdl.train(", "net.value_and_grad(u, X, y); ocdl.train(").replace(
-        'print("ready", flush=True)', 'X, y = np.tile(X, (20, 1)), np.tile(y, 20); print("ready", flush=True)'
+def test_an_interrupt_stores_the_state(tmp_path: Path) -> None:
+    """Between the start and the interrupt no checkpoint is due."""
+    path = tmp_path / "state.ocdl"
+    script = SCRIPT.replace("checkpoint_every=1", "checkpoint_every=10**8")
+    child = subprocess.Popen(
+        [sys.executable, "-c", script, str(path), "{}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    child = subprocess.Popen([sys.executable, "-c", "import numpy as np\n" + script, "x"], stdout=subprocess.PIPE)
     assert child.stdout is not None
     assert child.stdout.readline() == b"ready\n"
     time.sleep(0.5)
     child.send_signal(signal.SIGINT)
-    assert child.stdout.read()
-    assert child.wait() == 0
-    child.stdout.close()
+    _, errors = child.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in errors
+    net, u, X, y = problem()
+    arguments: dict[str, Any] = {"tol": 0, "eval_every": 10**6}
+    reached = ocdl.train(net, u, X, y, max_iter=0, resume=path, **arguments)
+    assert reached.n_iter > 0
+    assert_same(reached, ocdl.train(net, u, X, y, max_iter=reached.n_iter, **arguments))
+
+
+def test_an_interrupt_in_the_first_evaluation_leaves_a_checkpoint(tmp_path: Path) -> None:
+    net, u, X, y = problem()
+    stop = ocdl.Stop()
+    stop.request()
+    big = np.tile(X, (40_000, 1)), np.tile(y, 40_000)
+    result = ocdl.train(net, u, *big, stop=stop, checkpoint=tmp_path / "c")
+    assert (result.status, result.n_iter) == (Status.INTERRUPTED, 0)
+    resumed = ocdl.train(net, u, *big, max_iter=2, resume=tmp_path / "c", eval_every=10)
+    assert_same(resumed, ocdl.train(net, u, *big, max_iter=2, eval_every=10))
+
+
+def test_an_interrupt_stops_a_plain_evaluation() -> None:
+    """It would take several seconds."""
+    script = """
+import time
+import numpy as np
+import ocdl
+net = ocdl.Network(2, 200, tableau="kutta4")
+X = np.ones((3_000_000, 2))
+y = np.zeros(len(X), int)
+u = net.init(random_state=0)
+print("ready", flush=True)
+started = time.time()
+try:
+    net.value_and_grad(u, X, y)
+except KeyboardInterrupt:
+    print(time.time(), flush=True)
+"""
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    time.sleep(0.5)
+    sent = time.time()
+    child.send_signal(signal.SIGINT)
+    output, _ = child.communicate(timeout=60)
+    assert float(output) - sent < 1
+
+
+def test_a_signal_handler_may_compute() -> None:
+    """What it computes in the middle of an evaluation disturbs neither."""
+    code = """
+import signal
+import numpy as np
+import ocdl
+net = ocdl.Network(2, 50)
+X, y = ocdl.datasets.make_spiral(200_000, random_state=0)
+small = X[:50], y[:50]
+u = net.init(random_state=0)
+expected, expected_small = net.value_and_grad(u, X, y), net.value(u, *small)
+calls = []
+def handler(number, frame):
+    calls.append(net.value(u, *small) == expected_small and net.value_and_grad(u, *small)[0] == expected_small)
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+for _ in range(10):
+    J, g = net.value_and_grad(u, X, y)
+    assert J == expected[0] and np.array_equal(g.to_vector(), expected[1].to_vector())
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert calls and all(calls)
+print("fine")
+"""
+    assert run_python(code) == "fine"
+
+
+def test_a_daemon_thread_in_training_does_not_end_the_process_badly() -> None:
+    code = """
+import threading, time
+import ocdl
+net = ocdl.Network.preset("odenet", 2, 20)
+X, y = ocdl.datasets.make_donut2d(2000, random_state=1)
+def work():
+    try:
+        ocdl.train(net, net.init(0), X, y, max_iter=10**9, tol=0, eval_every=10**6)
+    except RuntimeError:
+        pass
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.15)
+print("fine")
+"""
+    assert run_python(code) == "fine"

@@ -110,6 +110,7 @@ def test_regulariser_and_weights_enter(optimiser: str) -> None:
         assert result.history.loss[-1] == value
 
 
+@pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_results_do_not_depend_on_threads(optimiser: str) -> None:
     net, u, X, y = small_problem("odenet+simplex")
@@ -207,6 +208,7 @@ class TestEnds:
         assert result.status is Status.ITERATION_LIMIT
         assert result.n_iter == 7
         assert ocdl.train(net, u, X, y, max_iter=0).n_iter == 0
+        assert ocdl.train(net, u, X, y, max_iter=0, tol=1e3).status is Status.GRADIENT
 
     @pytest.mark.parametrize("X", [[[0.5, 0.5]], [[0.5, 0.5]] * 20])
     def test_one_sample_or_equal_samples_end_with_a_vanishing_loss(self, X: list[list[float]]) -> None:
@@ -239,7 +241,7 @@ class TestEnds:
         net, u, X, y = small_problem()
         result = ocdl.train(net, u, X, y, optimiser=Backtracking(L0=1e-6, max_trials=3))
         assert result.status is Status.NO_PROGRESS
-        assert result.n_iter == 0
+        assert (result.n_iter, result.n_evals) == (0, 1 + 3)
 
     def test_a_diverging_descent_keeps_the_last_finite_iterate(self) -> None:
         net = Network(1, 3, activation="identity")
@@ -248,6 +250,15 @@ class TestEnds:
         result = ocdl.train(net, net.init(0), X, y, optimiser=GradientDescent(1e3), objective=objective)
         assert result.status is Status.NOT_FINITE
         assert np.isfinite(result.controls.to_vector()).all()
+
+    @pytest.mark.parametrize("optimiser", [GradientDescent(1e200), Adam(lr=1e200), Backtracking(L0=1e-15)])
+    def test_a_gradient_that_is_not_finite_is_never_accepted(self, optimiser: Any) -> None:
+        """With infinite states the squared loss can be exactly 0."""
+        net = Network(1, 3, activation="relu")
+        u = net.controls(K=np.ones((3, 1, 1)), W=[[1.0]])
+        result = ocdl.train(net, u, [[1.0], [2.0]], [1, 1], optimiser=optimiser, max_iter=50)
+        assert np.isfinite(result.history.gradient_norm).all()
+        assert np.isfinite(net.value_and_grad(result.controls, [[1.0], [2.0]], [1, 1])[1].norm())
 
     def test_steps_below_roundoff(self) -> None:
         net, _, X, y = small_problem()
@@ -304,6 +315,43 @@ class TestHistory:
         assert len(ax.lines) == 2
         assert ax.get_xscale() == ax.get_yscale() == "log"
         assert history.plot(ax=ax) is ax
+
+
+class TestPatience:
+    def overfitting(self, **arguments: Any) -> tuple[Network, Any, Any, ocdl.Result]:
+        """Random labels for the validation: whatever is learned makes them worse."""
+        net, u, X, y = small_problem()
+        rng = np.random.default_rng(0)
+        validation = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
+        result = ocdl.train(
+            net, u, X, y, optimiser=LBFGS(), max_iter=5000, validation=validation, eval_every=2, patience=5, **arguments
+        )
+        return net, u, validation, result
+
+    def test_the_best_controls_are_returned(self) -> None:
+        net, _, validation, result = self.overfitting()
+        history = result.history
+        assert result.status is Status.VALIDATION
+        assert net.value(result.controls, *validation) == history.val_loss.min()
+        assert history.val_loss.argmin() == len(history.val_loss) - 6
+        assert result.n_iter == history.evaluated[-1]
+
+    def test_it_resumes(self, tmp_path: Any) -> None:
+        _, _, _, whole = self.overfitting()
+        net, u, X, y = small_problem()
+        rng = np.random.default_rng(0)
+        validation = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
+        arguments: dict[str, Any] = {"optimiser": LBFGS(), "validation": validation, "eval_every": 2, "patience": 5}
+        for k in (1, whole.n_iter - 3):
+            ocdl.train(net, u, X, y, max_iter=k, checkpoint=tmp_path / "c", **arguments)
+            resumed = ocdl.train(net, u, X, y, max_iter=5000, resume=tmp_path / "c", **arguments)
+            assert np.array_equal(resumed.controls.to_vector(), whole.controls.to_vector())
+            assert (resumed.n_iter, resumed.status) == (whole.n_iter, whole.status)
+
+    def test_it_needs_validation(self) -> None:
+        net, u, X, y = small_problem()
+        with pytest.raises(ValueError, match="validation"):
+            ocdl.train(net, u, X, y, patience=3)
 
 
 class TestWatching:
@@ -399,6 +447,12 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"stop": True}, TypeError, "stop"),
     ({"sample_weight": [1.0]}, ValueError, "sample_weight"),
     ({"random_state": "x"}, TypeError, "random_state"),
+    ({"validation": ([[1.0, 2.0]], [3])}, ValueError, "validation"),
+    ({"freeze": 5}, TypeError, "freeze"),
+    ({"freeze": [["K"]]}, TypeError, "freeze"),
+    ({"checkpoint": 3}, TypeError, "checkpoint"),
+    ({"resume": True}, TypeError, "resume"),
+    ({"checkpoint_every": 5}, ValueError, "checkpoint"),
 ]
 
 

@@ -9,9 +9,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from contender import Contender
-from jobs import Gradient, Job, Problem, Tableau
+from jax.flatten_util import ravel_pytree
+from jobs import L0, RHO_DOWN, RHO_UP, Gradient, Job, Problem, Tableau, Training
+
+from peers.backtracking import MOST_TRIALS
 
 jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_cpu_enable_async_dispatch", False)  # half of the time on J1 would be dispatch
 
 # Up to this width a product written out as scaled rows, fused with tanh, can beat XLA's dot.
 WRITTEN_OUT_WIDTH = 4
@@ -106,4 +110,47 @@ def prediction(job: Job, problem: Problem, threads: int) -> Callable[[], jax.Arr
     return quickest([compiled(final) for final in forms(job)])
 
 
-CONTENDERS = {"jax": Contender(gradient, prediction)}
+def training(job: Job, problem: Problem, threads: int) -> Callable[[], Training]:
+    return quickest([trained(job, problem, final) for final in forms(job)])
+
+
+def trained(job: Job, problem: Problem, final: Callable[..., jax.Array]) -> Callable[[], Training]:
+    """Algorithm 2 as one compiled call: a loop over the trials, of which an accepted one ends an iteration.
+
+    A loop over iterations with a loop over trials inside takes as long, and so does K, b, W, mu instead of one vector.
+    """
+    K, b, h, W, mu, X, labels = (jnp.asarray(array) for array in problem)
+    first = jnp.array(X.T)
+    start, separate = ravel_pytree((K, b, W, mu))
+
+    def objective(controls, h, first, labels):
+        K, b, W, mu = separate(controls)
+        return job.m * squared_loss(final(job, K, b, h, first), W, mu, labels)
+
+    @jax.jit
+    def call(start, h, first, labels):
+        def evaluated(controls):
+            return controls, *jax.value_and_grad(objective)(controls, h, first, labels)
+
+        def try_step(progress):
+            point, L, losses, iteration, evaluations = progress
+            u, phi, g = point
+            trial = evaluated(u - g / L)
+            accepted = trial[1] <= phi - g @ g / (2 * L)
+            point = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), trial, point)
+            losses = losses.at[iteration + 1].set(trial[1])
+            return point, L * jnp.where(accepted, RHO_DOWN, RHO_UP), losses, iteration + accepted, evaluations + 1
+
+        def unfinished(progress):
+            _, _, _, iteration, evaluations = progress
+            return (iteration < job.iterations) & (evaluations < MOST_TRIALS * job.iterations)
+
+        point = evaluated(start)
+        losses = jnp.zeros(job.iterations + 1).at[0].set(point[1])
+        _, _, losses, _, evaluations = jax.lax.while_loop(unfinished, try_step, (point, L0, losses, 0, 1))
+        return Training(losses, evaluations)
+
+    return lambda: jax.block_until_ready(call(start, h, first, labels))
+
+
+CONTENDERS = {"jax": Contender(gradient, prediction, training)}

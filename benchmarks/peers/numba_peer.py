@@ -9,6 +9,8 @@ import numpy as np
 from contender import Contender
 from jobs import Gradient, Job, Problem
 
+from peers.backtracking import backtracking
+
 # A block's trajectory (arguments and slopes) is kept within this many bytes, so that it stays in the cache of a core.
 BLOCK_BYTES = 400_000
 LARGEST_WIDTH = 64
@@ -156,12 +158,13 @@ def sweep(first, labels, K, transposed, b, h, W, mu, A, weights, learned_steps, 
 def gradient(job: Job, problem: Problem, threads: int) -> Callable[[], Gradient]:
     numba.set_num_threads(threads)
     K, b, h, W, mu, X, y = problem
-    first, transposed = np.ascontiguousarray(X.T), np.ascontiguousarray(K.transpose(0, 2, 1))
+    first, transposed = np.ascontiguousarray(X.T), np.empty_like(K)
     A, weights = (np.array(part, job.dtype) for part in job.method)
     bytes_per_sample = 2 * job.N * len(weights) * job.d * X.itemsize
     block = max(16, BLOCK_BYTES // bytes_per_sample // 16 * 16)
 
     def evaluate() -> Gradient:
+        np.copyto(transposed, K.transpose(0, 2, 1))
         parts = sweep(first, y, K, transposed, b, h, W, mu, A, weights, job.learned_steps, block, threads)
         loss, dK, db, dh, dW, dmu = (part.sum(axis=0) for part in parts)
         return Gradient(loss, dK, db, dh if job.learned_steps else None, dW[None], dmu)
@@ -173,4 +176,4 @@ def unsupported(job: Job) -> str:
     return "" if job.d <= LARGEST_WIDTH else "hand-written products are no match for a BLAS at this width"
 
 
-CONTENDERS = {"numba": Contender(gradient, unsupported=unsupported)}
+CONTENDERS = {"numba": Contender(gradient, training=backtracking(gradient), unsupported=unsupported)}

@@ -8,6 +8,8 @@ import numpy as np
 from contender import Contender
 from jobs import Gradient, Job, Problem
 
+from peers.backtracking import backtracking
+
 # Points per pass of a prediction: the block and its products stay in the cache.
 PREDICTION_BLOCK = 16384
 
@@ -116,4 +118,6 @@ def prediction(job: Job, problem: Problem, threads: int) -> Callable[[], np.ndar
     return evaluate
 
 
-CONTENDERS = {"numpy": Contender(gradient, prediction)}
+training = backtracking(gradient)
+
+CONTENDERS = {"numpy": Contender(gradient, prediction, training)}

@@ -8,6 +8,8 @@ import torch
 from contender import Contender
 from jobs import Gradient, Job, Problem, Tableau
 
+from peers.backtracking import backtracking
+
 # torch.compile unrolls the layers; beyond this many stages its compilation takes minutes.
 COMPILED_STAGES = 100
 
@@ -100,6 +102,8 @@ def too_deep_to_compile(job: Job) -> str:
 
 
 CONTENDERS = {
-    "torch": Contender(gradient, prediction),
-    "torch.compile": Contender(compiled_gradient, compiled_prediction, too_deep_to_compile),
+    "torch": Contender(gradient, prediction, backtracking(gradient)),
+    "torch.compile": Contender(
+        compiled_gradient, compiled_prediction, backtracking(compiled_gradient), too_deep_to_compile
+    ),
 }

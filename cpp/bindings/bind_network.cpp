@@ -14,11 +14,15 @@ namespace {
 /// Runs body(workspace) without the GIL, with scratch memory that the calling thread keeps from call to call.
 template <class T, class Body>
 void compute(const Body& body) {
-  static thread_local Workspace<T> own;
+  static thread_local Workspace<T> kept;
+  // Taken, not shared: a signal handler may compute something else in between.
+  Workspace<T> workspace = std::exchange(kept, {});
   const auto run = [&](Watch& watch) {
-    own.watch = &watch;
-    body(own);
-    own.trim();
+    workspace.watch = &watch;
+    body(workspace);
+    workspace.watch = nullptr;
+    workspace.trim();
+    kept = std::move(workspace);
   };
   interruptible(run, [] { return false; });
 }

@@ -45,6 +45,7 @@ class Importer : public StateVisitor<T> {
   void number(std::string_view name, double& value) override { value = entry(name).template cast<double>(); }
   void count(std::string_view name, std::int64_t& value) override {
     value = entry(name).template cast<std::int64_t>();
+    if (value < 0) throw std::invalid_argument("'" + std::string(name) + "' is negative");
   }
   void vector(std::string_view name, std::vector<T>& values) override {
     const auto stored = entry(name).template cast<Array<T>>();
@@ -78,6 +79,8 @@ class AnyTraining {
   virtual py::object controls() const = 0;
   virtual py::dict state() = 0;
   virtual void restore(const py::dict& state) = 0;
+  virtual py::object assess(const py::object& X, const Array<std::int64_t>& y, const py::object& weights,
+                            const Objective* objective, const StopFlag& stop) = 0;
 };
 
 template <class T>
@@ -85,14 +88,15 @@ class BoundTraining : public AnyTraining {
  public:
   BoundTraining(const Network& net, const Array<T>& u, const Array<T>& X, const Array<std::int64_t>& y,
                 const OptionalArray<T>& weights, const Objective& objective, const MethodOptions& method,
-                std::vector<Range> frozen, bool simplex, double tolerance)
-      : X_(X),
+                std::vector<Range> frozen, bool simplex, double tolerance, double first_value, double seconds)
+      : features_(net.features),
+        X_(X),
         y_(y),
         weights_(weights),
         training_(net, view(u, net.control_size(), "u"),
                   {view(X_, y.size() * net.features, "X"), y_.data(),
                    view(weights_, y.size(), "sample_weight"), y.size()},
-                  objective, method, std::move(frozen), simplex, tolerance) {}
+                  objective, method, std::move(frozen), simplex, tolerance, first_value, seconds) {}
 
   bool start(const StopFlag& stop) override {
     return interruptible([&](Watch& watch) { training_.start(watch); }, [&] { return stop.requested(); });
@@ -123,9 +127,24 @@ class BoundTraining : public AnyTraining {
   void restore(const py::dict& state) override {
     Importer<T> importer(state);
     training_.visit(importer);
+    training_.restored();
+  }
+  /// (J, accuracy) on these samples, or None if it was stopped.
+  py::object assess(const py::object& X, const Array<std::int64_t>& y, const py::object& weights,
+                    const Objective* objective, const StopFlag& stop) override {
+    const auto rows = X.cast<Array<T>>();
+    const auto row_weights = weights.cast<OptionalArray<T>>();
+    const Data<T> data{view(rows, y.size() * features_, "X"), y.data(),
+                       view(row_weights, y.size(), "sample_weight"), y.size()};
+    std::pair<double, double> found;
+    const bool complete =
+        interruptible([&](Watch& watch) { found = training_.assess(data, objective, watch); },
+                      [&] { return stop.requested(); });
+    return complete ? py::object(py::make_tuple(found.first, found.second)) : py::none();
   }
 
  private:
+  Index features_;
   Array<T> X_;
   Array<std::int64_t> y_;
   OptionalArray<T> weights_;
@@ -137,7 +156,7 @@ std::unique_ptr<AnyTraining> make_training(const Network& net, const Array<T>& u
                                            const Array<std::int64_t>& y, const OptionalArray<T>& weights,
                                            const Objective& objective, const MethodOptions& method,
                                            const std::vector<std::string>& frozen, bool simplex,
-                                           double tolerance) {
+                                           double tolerance, double first_value, double seconds) {
   const Index sizes[] = {net.K_size(), net.b_size(), net.h_size(), net.W_size(), net.outputs};
   std::vector<Range> ranges;
   Index begin = 0;
@@ -147,14 +166,15 @@ std::unique_ptr<AnyTraining> make_training(const Network& net, const Array<T>& u
     begin = end;
   }
   return std::make_unique<BoundTraining<T>>(net, u, X, y, weights, objective, method, std::move(ranges),
-                                            simplex, tolerance);
+                                            simplex, tolerance, first_value, seconds);
 }
 
 template <class T>
 void bind_start(py::module_& m) {
   m.def("make_training", &make_training<T>, py::arg("net"), py::arg("u").noconvert(),
         py::arg("X").noconvert(), py::arg("y").noconvert(), py::arg("sample_weight").noconvert(),
-        py::arg("objective"), py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("tolerance"));
+        py::arg("objective"), py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("tolerance"),
+        py::arg("first_value"), py::arg("seconds"));
 }
 
 void bind_methods(py::module_& m) {
@@ -204,7 +224,9 @@ void bind_training(py::module_& m) {
       .def_property_readonly("evaluations", &AnyTraining::evaluations)
       .def("controls", &AnyTraining::controls)
       .def("state", &AnyTraining::state)
-      .def("restore", &AnyTraining::restore, py::arg("state"));
+      .def("restore", &AnyTraining::restore, py::arg("state"))
+      .def("assess", &AnyTraining::assess, py::arg("X"), py::arg("y").noconvert(), py::arg("sample_weight"),
+           py::arg("objective"), py::arg("stop"));
   bind_start<double>(m);
   bind_start<float>(m);
 }

@@ -61,9 +61,14 @@ class ThreadLimit {
     if (threads < 1) throw std::invalid_argument("the number of threads must be at least 1");
     chosen().store(threads);
   }
+  /// The same for the calling thread alone, where it counts instead; 0: no longer.
+  static void set_here(int threads) {
+    if (threads < 0) throw std::invalid_argument("the number of threads must not be negative");
+    chosen_here() = threads;
+  }
   static int get() {
     if (in_forked_child().load(std::memory_order_relaxed)) return 1;
-    const int threads = chosen().load(std::memory_order_relaxed);
+    const int threads = chosen_here() > 0 ? chosen_here() : chosen().load(std::memory_order_relaxed);
     return threads > 0 ? threads : omp_get_max_threads();
   }
   /// More threads than this gain nothing anywhere, and a runtime that cannot start a thread ends the process.
@@ -77,6 +82,10 @@ class ThreadLimit {
  private:
   static std::atomic<int>& chosen() {
     static std::atomic<int> threads{0};
+    return threads;
+  }
+  static int& chosen_here() {
+    static thread_local int threads = 0;
     return threads;
   }
   static std::atomic<bool>& in_forked_child() {

@@ -4,6 +4,8 @@ from ocdl import _load_core  # first: it chooses the compiled core that every ot
 
 # isort: split
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from ocdl import datasets
 from ocdl._core import build_info
@@ -32,6 +34,7 @@ __all__ = [
     "Model",
     "ModelFileError",
     "Network",
+    "ODEClassifier",
     "Objective",
     "Regulariser",
     "Result",
@@ -53,3 +56,19 @@ __all__ = [
     "train",
 ]
 __version__ = _version("ocdl")
+
+if _TYPE_CHECKING:
+    from ocdl.estimator import ODEClassifier
+
+
+def __getattr__(name: str) -> _Any:
+    """Import the estimator when it is asked for: scikit-learn takes longer to import than everything else."""
+    if name == "ODEClassifier":
+        from ocdl.estimator import ODEClassifier
+
+        return ODEClassifier
+    raise AttributeError(f"module 'ocdl' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

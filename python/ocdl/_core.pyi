@@ -19,6 +19,7 @@ class BuildInfo(TypedDict):
 
 def build_info() -> BuildInfo: ...
 def set_num_threads(threads: int) -> None: ...
+def set_num_threads_here(threads: int) -> None: ...
 def get_num_threads() -> int: ...
 def insist_on_threads(always: bool) -> None: ...
 
@@ -202,6 +203,15 @@ class Training(metaclass=pybind11_type):
     def controls(self) -> NDArray[Any]: ...
     def state(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any]) -> None: ...
+    # (objective or NaN, accuracy), or None if the flag has stopped it
+    def assess(
+        self,
+        X: NDArray[Any],
+        y: NDArray[np.int64],
+        sample_weight: NDArray[Any] | None,
+        objective: Objective | None,
+        stop: StopFlag,
+    ) -> tuple[float, float] | None: ...
 
 @overload
 def make_training(
@@ -215,6 +225,8 @@ def make_training(
     frozen: list[str],
     simplex: bool,
     tolerance: float,
+    first_value: float,
+    seconds: float,
 ) -> Training: ...
 @overload
 def make_training(
@@ -228,4 +240,6 @@ def make_training(
     frozen: list[str],
     simplex: bool,
     tolerance: float,
+    first_value: float,
+    seconds: float,
 ) -> Training: ...

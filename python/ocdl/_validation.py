@@ -30,6 +30,13 @@ def integer(value: object, name: str, *, least: int) -> int:
     return number
 
 
+def integer_up_to(value: object, name: str, limit: int) -> int:
+    """Return a whole number that is not negative and below the limit."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < limit:
+        raise ValueError(f"{name} must be a whole number from 0 to {limit - 1}, got {_described(value)}")
+    return int(value)
+
+
 def real(value: object, name: str) -> float:
     """Return a finite real number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):

@@ -12,7 +12,8 @@ import numpy as np
 from ocdl import _validation
 from ocdl.container import FilePath, read_container, refusal, write_container
 from ocdl.files import network_to_dict
-from ocdl.session import Before, Evaluated, Problem, Session
+from ocdl.history import EVERY_ITERATION
+from ocdl.session import Before, Best, Evaluated, Problem, Session, Stage
 
 DEFAULT_PAUSE = 30.0  # seconds between two checkpoints, unless a number of iterations is given
 
@@ -52,25 +53,25 @@ class Saver:
             self.save(session)
 
     def save(self, session: Session) -> None:
-        session.absorb()
         description, arrays = _pack(session)
         write_container(self._path, "checkpoint", {"training": self._identity, **description}, arrays)
         self._saved_at = time.monotonic()
 
 
 def _pack(session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
-    state = session.core.state()
-    vectors = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+    stage = session.stage
     description = {
-        "stage": session.stage,
-        "before": list(session.before),
+        "stage": stage.number,
+        "before": list(stage.before),
         "seed": session.seed,
-        "scalars": {name: value for name, value in state.items() if name not in vectors},
+        "started": session.is_started,
     }
-    arrays = {f"state.{name}": vector for name, vector in vectors.items()}
-    arrays["records"] = np.concatenate(session.records)
+    arrays = {f"state.{name}": np.asarray(value) for name, value in stage.core.state().items()}
+    arrays["records"] = session.records()
     for name in Evaluated._fields:
         arrays[f"evaluated.{name}"] = np.array([getattr(row, name) for row in session.evaluated])
+    if session.best is not None:
+        arrays |= {f"best.{name}": np.asarray(value) for name, value in session.best._asdict().items()}
     return description, arrays
 
 
@@ -86,21 +87,37 @@ def restore(path: FilePath, session: Session, identity: dict[str, Any]) -> None:
             raise ValueError(f"resume: the checkpoint {os.fspath(path)!r} belongs to a training with {what}")
     try:
         _unpack(session, description, arrays)
-    except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
         raise refusal(path, f"is malformed: {error!s:.300}") from error
 
 
 def _unpack(session: Session, description: dict[str, Any], arrays: dict[str, Any]) -> None:
-    iterations, evaluations, seconds = description["before"]
-    vectors = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
-    for name, vector in vectors.items():
-        _validation.real_array(vector, name, session.problem.net.dtype)
-    columns = [arrays[f"evaluated.{name}"] for name in Evaluated._fields]
-    session.restore(
-        int(description["stage"]),
-        Before(int(iterations), int(evaluations), float(seconds)),
-        int(description["seed"]),
-        description["scalars"] | vectors,
-        arrays["records"],
-        [Evaluated(int(i), float(a), float(vl), float(va), h) for i, a, vl, va, h in zip(*columns, strict=True)],
+    problem, number = session.problem, _validation.integer(description["stage"], "stage", least=0)
+    iterations, evaluations = description["before"]
+    before = Before(
+        _validation.integer(iterations, "before", least=0), _validation.integer(evaluations, "before", least=0)
     )
+    state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
+    for name, value in state.items():
+        if value.ndim:
+            _validation.real_array(value, name, problem.net.dtype)
+    session.seed = _validation.integer_up_to(description["seed"], "seed", 2**63)
+    core = problem.start(state["controls"], session.optimisers[number][0], session.seed)
+    core.restore({name: value if value.ndim else value.item() for name, value in state.items()})
+    session.stage = Stage(number, before, core)
+    if not _validation.boolean(description["started"], "started"):
+        return
+    rows = arrays["records"]
+    if rows.dtype != np.float64 or rows.shape != (session.iteration + 1, len(EVERY_ITERATION)):
+        raise ValueError(f"records of shape {rows.shape} do not fit {session.iteration} iterations")
+    session.slices = [(-1, rows)]
+    columns = [arrays[f"evaluated.{name}"] for name in Evaluated._fields]
+    session.evaluated = [
+        Evaluated(int(i), float(a), float(vl), float(va), h) for i, a, vl, va, h in zip(*columns, strict=True)
+    ]
+    if "best.controls" in arrays:
+        shape = (problem.net.n_controls,)
+        controls = _validation.shaped(
+            arrays["best.controls"], "best.controls", shape, "(n_controls,)", problem.net.dtype
+        )
+        session.best = Best(float(arrays["best.val_loss"]), controls, int(arrays["best.stalled"]))

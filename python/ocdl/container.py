@@ -43,6 +43,7 @@ LARGEST_HEADER = 2**20
 MOST_TOKENS = 100_000
 DEEPEST_NESTING = 32
 MOST_DIGITS = 1000
+LARGEST_NUMBER = 10**MOST_DIGITS
 TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)  # it reads every character once
 
 
@@ -216,7 +217,7 @@ def _require_json(value: object, name: str, nesting: int) -> None:
     elif isinstance(value, float):
         _validation.real(value, name)
     elif isinstance(value, int):
-        if abs(value) >= 10**MOST_DIGITS:
+        if abs(value) >= LARGEST_NUMBER:
             raise ValueError(f"{name} must have at most {MOST_DIGITS} digits, got a larger number")
     elif value is not None and not isinstance(value, str):
         advice = "; .tolist() converts it" if isinstance(value, (np.ndarray, np.generic)) else ""

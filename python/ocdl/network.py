@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import cast
+from typing import Self, cast
 
+import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ocdl import _core, _validation, overflow
@@ -297,6 +298,28 @@ class Network(Architecture):
         if _core.first_non_finite(tangents) >= 0:
             overflow.report(self._core_network, vector, X)
         return tangents
+
+    def prune(self, u: Controls) -> tuple[Self, Controls]:
+        """Return a network and controls without the layers whose step is 0; the outputs are the same to the last bit.
+
+        One layer is kept where all steps are 0. A feed-forward network has no steps and stays as it is.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> net = ocdl.Network.preset("odenet+simplex", 2, 4)
+        >>> small, controls = net.prune(net.controls(h=[0.0, 0.75, 0.0, 0.25]))
+        >>> small.n_layers, controls.h.tolist()
+        (2, [0.75, 0.25])
+        """
+        self._vector(u)
+        kept = np.flatnonzero(u.h) if self.residual else np.arange(self.n_layers)
+        if len(kept) == 0:
+            kept = np.array([0])
+        small = type(self)(**(self._arguments() | {"n_layers": len(kept)}))
+        layers = [u.K[kept], u.b[kept], u.h[kept] if self.residual else u.h]
+        vector = np.concatenate([part.ravel() for part in (*layers, u.W, u.mu)])
+        return small, Controls(small._layout, vector)
 
     def _samples(self, X: ArrayLike) -> FloatArray:
         return _validation.samples(X, self.n_features, self.dtype)

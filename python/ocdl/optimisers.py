@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ocdl import _core, _validation
@@ -24,6 +24,7 @@ class GradientDescent:
 
     def __post_init__(self) -> None:
         _validation.positive(self.step, "step")
+        _hold_plain_numbers(self)
 
     def _core_method(self, seed: int) -> _core.GradientDescent:
         return _core.GradientDescent(self.step)
@@ -58,6 +59,7 @@ class Backtracking:
         _above_one(self.rho_up, "rho_up")
         _fraction(self.rho_down, "rho_down", one_allowed=True)
         _validation.integer(self.max_trials, "max_trials", least=1)
+        _hold_plain_numbers(self)
 
     def _core_method(self, seed: int) -> _core.Backtracking:
         return _core.Backtracking(self.L0, self.rho_up, self.rho_down, self.max_trials)
@@ -98,6 +100,7 @@ class Armijo:
         _validation.positive(self.first_step, "first_step")
         _validation.positive(self.max_step, "max_step")
         _validation.integer(self.max_trials, "max_trials", least=1)
+        _hold_plain_numbers(self)
 
     def _core_method(self, seed: int) -> _core.Armijo:
         return _core.Armijo(self.c, self.shrink, self.grow, self.first_step, self.max_step, self.max_trials)
@@ -134,6 +137,7 @@ class Adam:
             if _validation.not_negative(getattr(self, name), name) >= 1:
                 raise ValueError(f"{name} must be below 1, got {getattr(self, name)}")
         _validation.positive(self.epsilon, "epsilon")
+        _hold_plain_numbers(self)
 
     def _core_method(self, seed: int) -> _core.Adam:
         return _core.Adam(self.lr, self.beta1, self.beta2, self.epsilon, self.batch_size or 0, seed)
@@ -160,6 +164,7 @@ class LBFGS:
     def __post_init__(self) -> None:
         _validation.integer(self.memory, "memory", least=1)
         _validation.integer(self.max_trials, "max_trials", least=1)
+        _hold_plain_numbers(self)
 
     def _core_method(self, seed: int) -> _core.LBFGS:
         return _core.LBFGS(self.memory, self.max_trials)
@@ -222,14 +227,19 @@ def single_optimiser(value: Any, name: str) -> Optimiser:
     return value
 
 
-def stages_of(optimiser: Any, max_iter: int) -> list[tuple[Optimiser, int]]:
-    """Return the optimisers of a training, each with the iteration at which it ends."""
-    chain = optimiser if isinstance(optimiser, Chain) else Chain((single_optimiser(optimiser, "optimiser"), None))
-    stages, end = [], 0
-    for method, iterations in chain.stages:
-        end = max_iter if iterations is None else min(end + iterations, max_iter)
-        stages.append((method, end))
-    return stages
+def stages_of(optimiser: Any) -> tuple[tuple[Optimiser, int | None], ...]:
+    """Return the optimisers of a training, each with its share of the iterations."""
+    if isinstance(optimiser, Chain):
+        return optimiser.stages
+    return ((single_optimiser(optimiser, "optimiser"), None),)
+
+
+def _hold_plain_numbers(settings: Any) -> None:
+    """Replace NumPy's numbers, and whole ones where a real one is meant: equal settings are then written alike."""
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if value is not None:
+            object.__setattr__(settings, field.name, float(value) if field.type == "float" else int(value))
 
 
 def _above_one(value: object, name: str) -> None:
@@ -241,3 +251,26 @@ def _fraction(value: object, name: str, *, one_allowed: bool = False) -> None:
     number = _validation.positive(value, name)
     if number > 1 or (number == 1 and not one_allowed):
         raise ValueError(f"{name} must be {'at most' if one_allowed else 'below'} 1, got {number}")
+
+
+def to_dict(optimiser: Optimiser | Chain) -> dict[str, Any]:
+    """Return an optimiser as JSON can hold it."""
+    if isinstance(optimiser, Chain):
+        return {"Chain": [[to_dict(method), iterations] for method, iterations in optimiser.stages]}
+    return {type(optimiser).__name__: asdict(optimiser)}
+
+
+def from_dict(stored: Any) -> Optimiser | Chain:
+    """Return the optimiser of `to_dict`; ValueError or TypeError where it is none."""
+    if not isinstance(stored, dict) or len(stored) != 1:
+        raise ValueError(f"an optimiser is stored under its name, got {stored!r:.80}")
+    ((name, settings),) = stored.items()
+    if name == "Chain":
+        if not isinstance(settings, list) or not all(isinstance(stage, list) and len(stage) == 2 for stage in settings):
+            raise ValueError("a Chain is stored as a list of pairs")
+        return Chain(*((single_optimiser(from_dict(method), "a stage"), n) for method, n in settings))
+    kinds = {kind.__name__: kind for kind in SINGLE_OPTIMISERS}
+    if name not in kinds or not isinstance(settings, dict):
+        raise ValueError(f"no optimiser is stored like this: {stored!r:.80}")
+    made: Optimiser = kinds[name](**settings)
+    return made

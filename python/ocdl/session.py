@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ from ocdl.optimisers import Optimiser
 
 SLICE_SECONDS = 0.05  # after which the core comes back between two iterations, so that somebody can look
 SLICE_ITERATIONS = 4096
-PASSED_ON = ("step", "no_progress")  # ends of a stage after which the next optimiser may still get further
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,13 @@ class Problem:
     frozen: tuple[str, ...]
     tol: float
 
-    def start(self, vector: FloatArray, optimiser: Optimiser, seed: int) -> _core.Training:
-        """Return the core's loop, still without its first evaluation."""
+    def start(
+        self, vector: FloatArray, optimiser: Optimiser, seed: int, first_value: float = math.nan, seconds: float = 0.0
+    ) -> _core.Training:
+        """Return the core's loop, still without its first evaluation.
+
+        After another optimiser, `first_value` is J at the very start and `seconds` the time since then.
+        """
         return _core.make_training(
             self.net._core_network,
             vector,
@@ -46,6 +51,8 @@ class Problem:
             list(self.frozen),
             self.net.time_steps == "simplex" and "h" not in self.frozen,
             self.tol,
+            first_value,
+            seconds,
         )
 
 
@@ -59,45 +66,80 @@ class Evaluated(NamedTuple):
     time_steps: FloatArray
 
 
+class Best(NamedTuple):
+    """The controls with the lowest validation loss so far, and how many evaluations have not lowered it since."""
+
+    val_loss: float
+    controls: FloatArray
+    stalled: int
+
+
 class Before(NamedTuple):
     """What the earlier stages add up to."""
 
     iterations: int = 0
     evaluations: int = 0
-    seconds: float = 0.0
+
+
+class Stage(NamedTuple):
+    """The optimiser at work: its number, what was before it, and its loop in the core."""
+
+    number: int
+    before: Before
+    core: _core.Training
 
 
 class Session:
-    """A training in progress. `stages`: optimisers, each with the iteration at which it ends."""
+    """A training in progress.
+
+    Interruptions may come between any two statements, so whatever belongs together is replaced at once.
+    """
 
     def __init__(
-        self, problem: Problem, vector: FloatArray, stages: list[tuple[Optimiser, int]], seed: int, stop: _core.StopFlag
+        self,
+        problem: Problem,
+        vector: FloatArray,
+        optimisers: tuple[tuple[Optimiser, int | None], ...],
+        max_iter: int,
+        seed: int,
+        stop: _core.StopFlag,
     ) -> None:
-        self.problem, self.stages, self.seed, self.stop = problem, stages, seed, stop
-        self.stage = 0
-        self.before = Before()
-        self.core = problem.start(vector, stages[0][0], seed)
-        self.records: list[FloatArray] = []
+        self.problem, self.optimisers, self.max_iter, self.seed, self.stop = problem, optimisers, max_iter, seed, stop
+        self.stage = Stage(0, Before(), problem.start(vector, optimisers[0][0], seed))
+        self.slices: list[tuple[int, FloatArray]] = []  # the iteration before the first row, and the rows
         self.evaluated: list[Evaluated] = []
-        self._slice: FloatArray = np.empty((0, len(EVERY_ITERATION)))
-        self._absorbed = 0  # iterations of this stage that are in `records`
+        self.best: Best | None = None
+
+    @property
+    def core(self) -> _core.Training:
+        return self.stage.core
 
     @property
     def iteration(self) -> int:
-        return self.before.iterations + self.core.iterations
+        stage = self.stage
+        return stage.before.iterations + stage.core.iterations
 
     @property
     def n_evals(self) -> int:
-        return self.before.evaluations + self.core.evaluations
+        return self.stage.before.evaluations + self.core.evaluations
 
     @property
-    def last_iteration(self) -> int:
-        """The iteration at which the last stage ends."""
-        return self.stages[-1][1]
+    def seconds(self) -> float:
+        return self.core.record[EVERY_ITERATION.index("seconds")]
 
     @property
-    def stage_is_over(self) -> bool:
-        return self.iteration >= self.stages[self.stage][1]
+    def controls(self) -> Controls:
+        return Controls(self.problem.net._layout, self.core.controls())
+
+    @property
+    def stage_end(self) -> int:
+        """The iteration at which the current optimiser ends."""
+        share = self.optimisers[self.stage.number][1]
+        return self.max_iter if share is None else min(self.stage.before.iterations + share, self.max_iter)
+
+    @property
+    def is_started(self) -> bool:
+        return bool(self.slices)
 
     @property
     def is_evaluated(self) -> bool:
@@ -106,85 +148,74 @@ class Session:
 
     def start(self) -> bool:
         """Evaluate the objective for the first time; raise if it is not finite. False if it was stopped."""
-        complete = self.core.start(self.stop)
-        self.records.append(np.array([self.core.record]))
-        if complete and not np.isfinite(self.core.record[:2]).all():
+        if not self.core.start(self.stop):
+            return False
+        if not np.isfinite(self.core.record[:2]).all():
             overflow.report(self.problem.net._core_network, self.core.controls(), self.problem.X)
-        return complete
+        self.slices.append((-1, np.array([self.core.record])))
+        return True
 
     def advance(self, until: int) -> str:
         """Iterate up to an iteration of the current stage, for a moment at most; return the core's status."""
-        end = min(until, self.stages[self.stage][1])
-        most = min(max(end - self.iteration, 0), SLICE_ITERATIONS)
-        self._slice = np.empty((most, len(EVERY_ITERATION)))
-        self.core.run(self._slice, SLICE_SECONDS, self.stop)
-        self.absorb()
+        self.trim()
+        most = min(max(min(until, self.stage_end) - self.iteration, 0), SLICE_ITERATIONS)
+        rows = np.empty((most, len(EVERY_ITERATION)))
+        self.slices.append((self.iteration, rows))
+        self.core.run(rows, SLICE_SECONDS, self.stop)
         return self.core.status
 
-    def absorb(self) -> None:
-        """Keep the records of the iterations since the last time; needed after an interruption."""
-        new = self._slice[: self.core.iterations - self._absorbed].copy()
-        new[:, EVERY_ITERATION.index("seconds")] += self.before.seconds
-        if len(new):
-            self.records.append(new)
-        self._absorbed = self.core.iterations
-
-    def restore(
-        self,
-        stage: int,
-        before: Before,
-        seed: int,
-        state: dict[str, Any],
-        records: FloatArray,
-        evaluated: list[Evaluated],
-    ) -> None:
-        """Go back to a state that was stored."""
-        self.stage, self.before, self.seed = stage, before, seed
-        self.core = self.problem.start(state["controls"], self.stages[stage][0], seed)
-        self.core.restore(state)
-        self.records, self.evaluated = [records], evaluated
-        self._absorbed = self.core.iterations
+    def trim(self) -> None:
+        """Leave only those rows of the last slice that were written."""
+        if self.slices:
+            first, rows = self.slices[-1]
+            self.slices[-1] = first, rows[: self.iteration - first]
 
     def next_stage(self) -> bool:
-        """Hand over to the next optimiser that has iterations left; False if there is none."""
-        for number in range(self.stage + 1, len(self.stages)):
-            optimiser, end = self.stages[number]
-            if end > self.iteration:
-                core = self.problem.start(self.core.controls(), optimiser, self.seed)
-                if core.start(self.stop):
-                    self.before = Before(self.iteration, self.n_evals, self.seconds)
-                    self.stage, self.core, self._absorbed = number, core, 0
-                return True
-        return False
+        """Hand over to the next optimiser; False if there is none, or no iteration left."""
+        number = self.stage.number + 1
+        if number == len(self.optimisers) or self.iteration >= self.max_iter:
+            return False
+        self.trim()
+        optimiser, first_value = self.optimisers[number][0], float(self.slices[0][1][0, 0])
+        core = self.problem.start(self.core.controls(), optimiser, self.seed, first_value, self.seconds)
+        if core.start(self.stop):
+            self.stage = Stage(number, Before(self.iteration, self.n_evals), core)
+        return True
 
-    @property
-    def seconds(self) -> float:
-        return self.before.seconds + float(self.core.record[EVERY_ITERATION.index("seconds")])
-
-    @property
-    def controls(self) -> Controls:
-        return Controls(self.problem.net._layout, self.core.controls())
-
-    def evaluate(self) -> Evaluated:
-        """Return accuracies and validation at the current controls."""
-        problem, u = self.problem, self.controls
-        val_loss = val_accuracy = np.nan
+    def evaluate(self) -> Evaluated | None:
+        """Return accuracies and validation at the current controls; None if that was stopped."""
+        problem, core = self.problem, self.core
+        training = core.assess(problem.X, problem.y, problem.sample_weight, None, self.stop)
+        validation: tuple[float, float] | None = (math.nan, math.nan)
         if problem.validation is not None:
-            X, y = problem.validation
-            val_loss = problem.net._core_network.value(u._vector, X, y, None, problem.objective._core_objective)
-            val_accuracy = self._accuracy(u, X, y, None)
-        accuracy = self._accuracy(u, problem.X, problem.y, problem.sample_weight)
-        return Evaluated(self.iteration, accuracy, val_loss, val_accuracy, u.h.copy())
+            validation = core.assess(*problem.validation, None, problem.objective._core_objective, self.stop)
+        if training is None or validation is None:
+            return None
+        return Evaluated(self.iteration, training[1], *validation, self.controls.h.copy())
 
-    def _accuracy(self, u: Controls, X: FloatArray, y: LabelArray, weights: FloatArray | None) -> float:
-        _, outputs = self.problem.net._core_network.forward(u._vector, X, False)
-        decided = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
-        return float(np.average(decided == y, weights=weights))
+    def note_evaluation(self, *, keep_best: bool) -> None:
+        """Evaluate, and with `keep_best` keep the controls where the validation loss has become lower."""
+        found = self.evaluate()
+        if found is None:
+            return
+        if keep_best:
+            best = self.best
+            if best is None or is_lower(found.val_loss, best.val_loss):
+                self.best = Best(found.val_loss, self.core.controls(), 0)
+            else:
+                self.best = best._replace(stalled=best.stalled + 1)
+        self.evaluated.append(found)
 
-    def history(self, *, complete: bool) -> History:
-        """Return everything so far; to be complete, with an evaluation of the last iterate, however long it takes."""
-        evaluated = [*self.evaluated, self.evaluate()] if complete and not self.is_evaluated else self.evaluated
-        columns: dict[str, Any] = dict(zip(EVERY_ITERATION, np.concatenate(self.records).T.copy(), strict=True))
+    def records(self) -> FloatArray:
+        """Return the rows of all iterations, that of the start first."""
+        self.trim()
+        rows = [rows for _, rows in self.slices]
+        return np.concatenate(rows) if rows else np.array([self.core.record])
+
+    def history(self, last: Evaluated | None) -> History:
+        """Return everything so far, with an evaluation of the last iterate where there is one."""
+        evaluated = self.evaluated if last is None or self.is_evaluated else [*self.evaluated, last]
+        columns: dict[str, Any] = dict(zip(EVERY_ITERATION, self.records().T.copy(), strict=True))
         columns["trials"] = columns["trials"].astype(np.int64)
         steps = np.array([row.time_steps for row in evaluated], self.problem.net.dtype)
         return History(
@@ -193,5 +224,10 @@ class Session:
             accuracy=np.array([row.accuracy for row in evaluated]),
             val_loss=np.array([row.val_loss for row in evaluated]),
             val_accuracy=np.array([row.val_accuracy for row in evaluated]),
-            time_steps=steps.reshape(len(evaluated), -1),
+            time_steps=steps.reshape(len(evaluated), len(self.controls.h)),
         )
+
+
+def is_lower(loss: float, best: float) -> bool:
+    """Whether a loss is lower than the best one so far; any is lower than NaN."""
+    return loss < best or (math.isnan(best) and not math.isnan(loss))

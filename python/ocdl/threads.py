@@ -1,5 +1,8 @@
 """ocdl's own number of threads."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ocdl import _core, _validation
 
 __all__ = ["get_num_threads", "set_num_threads"]
@@ -33,3 +36,16 @@ def set_num_threads(k: int) -> None:
 def get_num_threads() -> int:
     """Return how many threads ocdl may use: what was set, else OpenMP's limit (OMP_NUM_THREADS, else the cores)."""
     return _core.get_num_threads()
+
+
+@contextmanager
+def limited_threads(k: int | None) -> Iterator[None]:
+    """Let the calling thread, and no other, use at most `k` threads for a while; None changes nothing."""
+    if k is None:
+        yield
+        return
+    _core.set_num_threads_here(k)
+    try:
+        yield
+    finally:
+        _core.set_num_threads_here(0)

@@ -18,12 +18,13 @@ from ocdl.network import DEFAULT_OBJECTIVE, Network
 from ocdl.objective import Objective
 from ocdl.optimisers import Backtracking, Chain, Optimiser, stages_of
 from ocdl.randomness import seed_of
-from ocdl.session import PASSED_ON, Problem, Session
+from ocdl.session import Problem, Session, is_lower
 from ocdl.watching import TrainingState, Watcher
 
 __all__ = ["Result", "Status", "Stop", "train"]
 
 DEFAULT_OPTIMISER = Backtracking()
+PASSED_ON = ("step", "no_progress")  # ends of a stage after which the next optimiser may still get further
 
 
 class Status(enum.Enum):
@@ -35,6 +36,7 @@ class Status(enum.Enum):
     NO_PROGRESS = "no trial step lowers the loss"
     NOT_FINITE = "the next step leads to a loss or gradient that is not finite"
     ITERATION_LIMIT = "all iterations were made"
+    VALIDATION = "the validation loss has not become lower for a while"
     INTERRUPTED = "it was asked to stop"
 
 
@@ -70,7 +72,7 @@ class Result:
     Attributes
     ----------
     controls : Controls
-        The last iterate.
+        The last iterate; with `patience` the evaluated one of the lowest validation loss.
     history : History
         Every iteration.
     n_iter, n_evals : int
@@ -109,6 +111,7 @@ def train(
     resume: str | os.PathLike[str] | None = None,
     random_state: Any = None,
     eval_every: int = 50,
+    patience: int | None = None,
     stop: Stop | None = None,
 ) -> Result:
     """Minimise the objective over the controls, from `u` on.
@@ -153,6 +156,9 @@ def train(
         The source of random batches.
     eval_every : int
         Iterations between two evaluations of the accuracies and the validation loss.
+    patience : int, optional
+        The training ends when the validation loss has not become lower in so many evaluations; the controls of the
+        lowest one are returned. Needs `validation`.
     stop : Stop, optional
         A handle to end the training from another thread.
 
@@ -180,42 +186,69 @@ def train(
         raise TypeError(f"net must be a Network, got {type(net).__name__}")
     max_iter = _validation.integer(max_iter, "max_iter", least=0)
     eval_every = _validation.integer(eval_every, "eval_every", least=1)
-    if checkpoint_every is not None:
-        checkpoint_every = _validation.integer(checkpoint_every, "checkpoint_every", least=1)
+    if patience is not None:
+        patience = _validation.integer(patience, "patience", least=1)
+        if validation is None:
+            raise ValueError("patience needs validation data: validation=(X, y)")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {type(callback).__name__}")
     if stop is not None and not isinstance(stop, Stop):
         raise TypeError(f"stop must be an ocdl.Stop, got {type(stop).__name__}")
     progress = _validation.boolean(progress, "progress")
     problem, vector = _problem(net, u, X, y, objective, sample_weight, validation, freeze, tol)
-    stages = stages_of(optimiser, max_iter)
-    session = Session(problem, vector, stages, seed_of(random_state), (stop or Stop())._flag)
-    identity = checkpoints.fingerprint(problem, optimiser) if checkpoint or resume else {}
-    saver = checkpoints.Saver(checkpoint, checkpoint_every, identity) if checkpoint else None
-    if resume:
-        checkpoints.restore(resume, session, identity)
-    elif not session.start():
-        return _result(session, Status.INTERRUPTED)
+    session = Session(problem, vector, stages_of(optimiser), max_iter, seed_of(random_state), (stop or Stop())._flag)
+    saver = _storage(session, optimiser, checkpoint, checkpoint_every, resume)
     try:
         with Watcher(callback, progress, max_iter) as watcher:
-            if saver:
-                saver.save(session)
-            status = _iterate(session, watcher, saver, eval_every)
+            status = _iterate(session, watcher, saver, eval_every, patience)
             watcher.look(session, last=True)
     finally:
         if saver:
             saver.save(session)
-    return _result(session, status)
+    return _result(session, status, patience)
 
 
-def _iterate(session: Session, watcher: Watcher, saver: checkpoints.Saver | None, eval_every: int) -> Status:
+def _storage(
+    session: Session,
+    optimiser: Optimiser | Chain,
+    checkpoint: str | os.PathLike[str] | None,
+    checkpoint_every: int | None,
+    resume: str | os.PathLike[str] | None,
+) -> checkpoints.Saver | None:
+    """Bring the session into the state of `resume`, and return who stores it; an unwritable file is noticed at once."""
+    if checkpoint_every is not None:
+        checkpoint_every = _validation.integer(checkpoint_every, "checkpoint_every", least=1)
+        if checkpoint is None:
+            raise ValueError("checkpoint_every needs a file to write to: checkpoint=path")
+    for name, path in (("checkpoint", checkpoint), ("resume", resume)):
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"{name} must be a path, got {path!r} ({type(path).__name__})")
+    if checkpoint is None and resume is None:
+        return None
+    identity = checkpoints.fingerprint(session.problem, optimiser)
+    if resume is not None:
+        checkpoints.restore(resume, session, identity)
+    if checkpoint is None:
+        return None
+    saver = checkpoints.Saver(checkpoint, checkpoint_every, identity)
+    saver.save(session)
+    return saver
+
+
+def _iterate(
+    session: Session, watcher: Watcher, saver: checkpoints.Saver | None, eval_every: int, patience: int | None
+) -> Status:
     """Run the session to its end, with everything that is due on the way."""
-    while True:
+    if not session.is_started and not session.start():
+        return Status.INTERRUPTED
+    while not session.stop.requested:
         iteration = session.iteration
         if iteration % eval_every == 0 and not session.is_evaluated:
-            session.evaluated.append(session.evaluate())
-        if session.stop.requested:
-            return Status.INTERRUPTED
+            session.note_evaluation(keep_best=patience is not None)
+            if session.stop.requested:
+                break
+        if patience is not None and session.best is not None and session.best.stalled >= patience:
+            return Status.VALIDATION
         due = [_next_multiple(iteration, eval_every)]
         if saver and saver.every is not None:
             due.append(_next_multiple(iteration, saver.every))
@@ -223,26 +256,31 @@ def _iterate(session: Session, watcher: Watcher, saver: checkpoints.Saver | None
         if saver and session.iteration > iteration:
             saver.save_if_due(session)
         if watcher.look(session):
-            return Status.INTERRUPTED
-        if status == "running" and not session.stage_is_over:
+            break
+        if status == "running" and session.iteration < session.stage_end:
             continue
         if status not in ("running", *PASSED_ON):
             return Status[status.upper()]
-        if not session.next_stage():
+        if not session.stop.requested and not session.next_stage():
             return Status.ITERATION_LIMIT if status == "running" else Status[status.upper()]
+    return Status.INTERRUPTED
 
 
 def _next_multiple(iteration: int, every: int) -> int:
     return (iteration // every + 1) * every
 
 
-def _result(session: Session, status: Status) -> Result:
-    history = session.history(complete=status is not Status.INTERRUPTED)
+def _result(session: Session, status: Status, patience: int | None) -> Result:
+    last = None if status is Status.INTERRUPTED else session.evaluate()
+    history, controls, best = session.history(last), session.controls, session.best
     message = (
         f"{status.value}: loss {history.loss[-1]:.6g}, gradient norm {history.gradient_norm[-1]:.3g} "
         f"after {session.iteration} iterations and {session.n_evals} evaluations"
     )
-    return Result(session.controls, history, session.iteration, session.n_evals, status, message)
+    if patience is not None and best is not None and not (last and is_lower(last.val_loss, best.val_loss)):
+        controls = Controls(controls._layout, best.controls)
+        message += f"; the controls are those of the lowest validation loss, {best.val_loss:.6g}"
+    return Result(controls, history, session.iteration, session.n_evals, status, message)
 
 
 def _problem(
@@ -269,15 +307,16 @@ def _problem(
         if not isinstance(validation, (tuple, list)) or len(validation) != 2:
             raise TypeError(f"validation must be a pair (X, y), got {type(validation).__name__}")
         val_rows = _validation.samples(validation[0], net.n_features, net.dtype, "the X of validation")
-        checked = val_rows, _validation.labels(validation[1], len(val_rows), net.n_outputs)
+        try:
+            checked = val_rows, _validation.labels(validation[1], len(val_rows), net.n_outputs)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"validation: {error}") from error
     tol = _validation.not_negative(tol, "tol")
     return Problem(net, rows, labels, weights, objective, checked, frozen, tol), start._vector
 
 
 def _frozen(freeze: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(freeze, str):
-        raise TypeError(f"freeze must be a collection of names, as in ({freeze!r},), got the text {freeze!r}")
-    names = set(freeze)
-    for name in names:
-        _validation.choice(name, "freeze", PARTS)
+    if isinstance(freeze, str) or not isinstance(freeze, Iterable):
+        raise TypeError(f"freeze must be a collection of names, as in ('W', 'mu'), got {freeze!r}")
+    names = [_validation.choice(name, "freeze", PARTS) for name in freeze]
     return tuple(part for part in PARTS if part in names)

@@ -1,4 +1,4 @@
-"""Those who look on while a training runs, a callback and a progress bar, held back so that they cost next to nothing."""
+"""Those who look on while a training runs: a callback and a progress bar, held back so that they cost little."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Watcher:
             state = TrainingState(
                 session.iteration, loss, gradient_norm, session.seconds, session.n_evals, session.controls
             )
-            wants_to_stop = self._callback(state) is True
+            wants_to_stop = bool(self._callback(state))
         now = time.perf_counter()
         self._next_look = now + max(SHORTEST_PAUSE, (now - started) / LONGEST_SHARE)
         return wants_to_stop

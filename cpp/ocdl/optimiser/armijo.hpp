@@ -16,7 +16,7 @@ template <class T>
 class Armijo : public Method<T> {
  public:
   Armijo(const ArmijoOptions& options, Index size)
-      : options_(options), first_trial_(options.first_step), next_(size) {}
+      : options_(options), first_trial_(std::min(options.first_step, options.max_step)), next_(size) {}
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
     double t = first_trial_;

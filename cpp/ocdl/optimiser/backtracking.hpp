@@ -30,6 +30,7 @@ class Backtracking : public Method<T> {
         lipschitz_ = within_range(options_.rho_down * L);
         return {Status::running, trial, L};
       }
+      if (L == largest) return {Status::no_progress, trial, L};
       L = within_range(options_.rho_up * L);
     }
     return {Status::no_progress, options_.max_trials, L};
@@ -43,7 +44,8 @@ class Backtracking : public Method<T> {
   Iterate<T> next_;
 
   /// Beyond this range a step is roundoff, or overflows whatever is learned.
-  static double within_range(double L) { return std::clamp(L, 1e-15, 1e15); }
+  static constexpr double smallest = 1e-15, largest = 1e15;
+  static double within_range(double L) { return std::clamp(L, smallest, largest); }
 };
 
 }  // namespace ocdl

@@ -22,9 +22,9 @@ class LBFGS : public Method<T> {
         size_(size),
         search_(size, options.max_trials),
         direction_(static_cast<std::size_t>(size)),
-        moves_(static_cast<std::size_t>(size * options.memory)),
+        moves_(static_cast<std::size_t>(size * (options.memory + 1))),
         changes_(moves_),
-        products_(static_cast<std::size_t>(options.memory)),
+        products_(static_cast<std::size_t>(options.memory + 1)),
         factors_(products_) {}
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
@@ -49,6 +49,8 @@ class LBFGS : public Method<T> {
     visitor.count("pairs", pairs_);
     visitor.vector("moves", moves_);
     visitor.vector("changes", changes_);
+  }
+  void restored() override {
     for (std::int64_t k = std::max<std::int64_t>(0, pairs_ - options_.memory); k < pairs_; ++k)
       products_[slot(k)] = dot(move(k), change(k), size_);
   }
@@ -59,11 +61,13 @@ class LBFGS : public Method<T> {
   WolfeSearch<T> search_;
   int search_trials_ = 0;
   std::vector<T> direction_;
-  std::vector<T> moves_, changes_;  ///< s_k = u[k+1] - u[k] and y_k = g[k+1] - g[k], a ring of the last ones
+  /// s_k = u[k+1] - u[k] and y_k = g[k+1] - g[k]: a ring of the last ones and of one that is not accepted
+  /// yet.
+  std::vector<T> moves_, changes_;
   std::vector<double> products_, factors_;  ///< <s_k, y_k>, and what the recursion keeps for its way back
   std::int64_t pairs_ = 0;                  ///< seen so far
 
-  std::size_t slot(std::int64_t k) const { return static_cast<std::size_t>(k % options_.memory); }
+  std::size_t slot(std::int64_t k) const { return static_cast<std::size_t>(k % (options_.memory + 1)); }
   T* move(std::int64_t k) { return moves_.data() + static_cast<Index>(slot(k)) * size_; }
   T* change(std::int64_t k) { return changes_.data() + static_cast<Index>(slot(k)) * size_; }
 

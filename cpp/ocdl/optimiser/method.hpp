@@ -49,6 +49,8 @@ class Method {
   /// Whether `at` holds J of all samples.
   virtual bool sees_all_samples() const { return true; }
   virtual void visit(StateVisitor<T>&) {}
+  /// Called when a state has been put in place: computes what follows from it.
+  virtual void restored() {}
 };
 
 /// Whether `value` may replace `before` because it stays below `bound`, up to the roundoff of J, and does not

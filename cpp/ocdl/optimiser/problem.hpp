@@ -51,14 +51,16 @@ class TrainingProblem {
   Workspace<T>& workspace() { return workspace_; }
   std::int64_t evaluations() const { return evaluations_; }
 
-  /// J and its gradient at the controls of `at`, over all samples or over some; Interrupted leaves `at`
-  /// unusable.
+  /// J and its gradient at the controls of `at`, over all samples or over some; J is NaN where the gradient
+  /// is not finite. Interrupted leaves `at` unusable.
   void evaluate(Iterate<T>& at) { evaluate(at, data_); }
   void evaluate(Iterate<T>& at, const Data<T>& data) {
     at.value = value_and_derivatives<T>(net_, at.controls.data(), data, objective_,
                                         {at.gradient.data(), nullptr, nullptr}, workspace_);
     for (const Range& part : frozen_)
       std::fill(at.gradient.begin() + part.begin, at.gradient.begin() + part.end, T(0));
+    if (first_non_finite(at.gradient.data(), size()) >= 0)
+      at.value = std::numeric_limits<double>::quiet_NaN();
     ++evaluations_;
   }
 

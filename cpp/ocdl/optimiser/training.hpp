@@ -16,14 +16,22 @@ struct TrainingRecord {
 template <class T>
 class Training {
  public:
+  static constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
+
+  /// `first_value` and `seconds`: J at the very start and the time since then, where another method was at
+  /// work before.
   Training(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,
-           const MethodOptions& method, std::vector<Range> frozen, bool steps_on_simplex, double tolerance)
+           const MethodOptions& method, std::vector<Range> frozen, bool steps_on_simplex, double tolerance,
+           double first_value = not_known, double seconds = 0)
       : net_(net),
         problem_(net_, data, objective, std::move(frozen), steps_on_simplex),
         at_(net.control_size()),
         method_(make_method<T>(method, problem_)),
-        tolerance_(tolerance) {
+        tolerance_(tolerance),
+        first_value_(first_value),
+        seconds_(seconds) {
     std::copy_n(controls, net.control_size(), at_.controls.begin());
+    at_.value = not_known;
   }
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
@@ -32,7 +40,7 @@ class Training {
   void start(Watch& watch) {
     problem_.workspace().watch = &watch;
     method_->start(problem_, at_);
-    first_value_ = at_.value;
+    if (std::isnan(first_value_)) first_value_ = at_.value;
     note(problem_.evaluations());
   }
 
@@ -43,12 +51,16 @@ class Training {
     problem_.workspace().watch = &watch;
     const auto started = Clock::now();
     const double seconds_before = seconds_;
-    while (most-- > 0 && (status_ = reason_to_end()) == Status::running) {
+    while ((status_ = reason_to_end()) == Status::running && most-- > 0) {
       const std::int64_t evaluations_before = problem_.evaluations();
       last_ = method_->step(problem_, at_);
+      const std::int64_t made = problem_.evaluations() - evaluations_before;
       status_ = last_.status;
-      if (status_ != Status::running) return;
-      note(problem_.evaluations() - evaluations_before);
+      if (status_ != Status::running) {
+        in_vain_ = made;
+        return;
+      }
+      note(made);
       ++iterations_;
       const double elapsed = std::chrono::duration<double>(Clock::now() - started).count();
       seconds_ = seconds_before + elapsed;
@@ -60,7 +72,7 @@ class Training {
   Status status() const { return status_; }
   const Iterate<T>& iterate() const { return at_; }
   std::int64_t iterations() const { return iterations_; }
-  std::int64_t evaluations() const { return evaluations_; }
+  std::int64_t evaluations() const { return evaluations_ + in_vain_; }
   TrainingRecord record() const {
     return {at_.value, gradient_norm_, last_.lipschitz, static_cast<double>(last_.trials), seconds_};
   }
@@ -77,6 +89,24 @@ class Training {
     visitor.count("evaluations", evaluations_);
     method_->visit(visitor);
   }
+  void restored() { method_->restored(); }
+
+  /// J, unless `objective` is null, and the share of samples, by weight, that are classified correctly.
+  std::pair<double, double> assess(const Data<T>& data, const Objective* objective, Watch& watch) {
+    problem_.workspace().watch = &watch;
+    const T* u = at_.controls.data();
+    const double value =
+        objective ? ocdl::value<T>(net_, u, data, *objective, problem_.workspace()) : not_known;
+    std::vector<T> outputs(static_cast<std::size_t>(data.samples * net_.outputs));
+    forward<T>(net_, u, data.X, data.samples, nullptr, outputs.data(), problem_.workspace());
+    double right = 0, all = 0;
+    for (Index i = 0; i < data.samples; ++i) {
+      const double weight = data.weights ? static_cast<double>(data.weights[i]) : 1;
+      all += weight;
+      if (decision(outputs.data() + i * net_.outputs) == data.labels[i]) right += weight;
+    }
+    return {value, right / all};
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -85,8 +115,10 @@ class Training {
   TrainingProblem<T> problem_;
   Iterate<T> at_;
   std::unique_ptr<Method<T>> method_;
-  double tolerance_, first_value_ = 0, gradient_norm_ = 0, seconds_ = 0;
+  double tolerance_, first_value_, seconds_, gradient_norm_ = not_known;
   std::int64_t iterations_ = 0, evaluations_ = 0;
+  /// Evaluations of a step that was not made; a resumed training makes them again.
+  std::int64_t in_vain_ = 0;
   Status status_ = Status::running;
   StepReport last_;
 
@@ -99,8 +131,15 @@ class Training {
     if (!std::isfinite(at_.value) || !std::isfinite(gradient_norm_)) return Status::not_finite;
     if (!method_->sees_all_samples()) return Status::running;
     if (gradient_norm_ <= tolerance_) return Status::gradient;
-    if (at_.value <= std::numeric_limits<double>::epsilon() * first_value_) return Status::loss;
+    if (at_.value <= static_cast<double>(std::numeric_limits<T>::epsilon()) * first_value_)
+      return Status::loss;
     return Status::running;
+  }
+
+  /// One output decides by its sign, several by the largest.
+  Index decision(const T* outputs) const {
+    if (net_.outputs == 1) return outputs[0] > 0;
+    return std::max_element(outputs, outputs + net_.outputs) - outputs;
   }
 };
 

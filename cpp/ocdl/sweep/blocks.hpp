@@ -77,8 +77,9 @@ BlockPlan plan_blocks(const Network& net, Index samples) {
     return {length_within(team_budget, storage, least, most), true, storage};
   }
   const Storage storage = storage_within(stage_budget, 4 * width);
-  // At least eight blocks where that leaves each a decent length, so that threads have something to share.
-  const Index shared = whole_tiles(std::max<Index>(64, samples / 8));
+  // At least four blocks where that leaves each a decent length, so that threads have something to share;
+  // shorter ones lose more to the start of each kernel than a fifth thread could gain.
+  const Index shared = whole_tiles(std::max<Index>(64, samples / 4));
   return {std::min(length_within(cache_budget, storage, 4 * width, 1024), shared), false, storage};
 }
 

@@ -1,0 +1,374 @@
+"""The estimator keeps scikit-learn's contract and works with the rest of it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris, make_classification, make_moons
+from sklearn.ensemble import VotingClassifier
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+from subprocesses import run_python
+
+import ocdl
+from ocdl import ODEClassifier, Status
+
+ARCHITECTURES = ("odenet", "resnet", "odenet+simplex", "net")
+SAVED = ("predict", "predict_proba", "decision_function", "transform")
+
+
+def moons(m: int = 200) -> tuple[Any, Any]:
+    X, y = make_moons(m, noise=0.1, random_state=0)
+    return StandardScaler().fit_transform(X), y
+
+
+def iris() -> tuple[Any, Any]:
+    data = load_iris()
+    return StandardScaler().fit_transform(data.data), data.target_names[data.target]
+
+
+def quick(**parameters: Any) -> ODEClassifier:
+    """Few layers and a loose tolerance: for tests of the contract, not of the accuracy."""
+    return ODEClassifier(**({"n_layers": 5, "tol": 3e-2, "max_iter": 300, "random_state": 0} | parameters))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_check_of_scikit_learn_passes(architecture: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(ODEClassifier(architecture=architecture), on_fail="raise", on_skip=None)
+    assert not [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
+    assert len(results) > 40
+
+
+class TestLabels:
+    @pytest.mark.parametrize(
+        "classes",
+        [
+            ["no", "yes"],
+            [3, 7],
+            [-1, 1],
+            [False, True],
+            [0.0, 1.0],
+            np.array(["a", "b"], dtype=object),
+            ["x", "y", "z"],
+        ],
+        ids=str,
+    )
+    def test_any_kind(self, classes: Any, tmp_path: Path) -> None:
+        X, _ = moons()
+        which = np.digitize(X[:, 0], [-0.5, 0.5] if len(classes) == 3 else [0.0])
+        y = np.asarray(classes)[which]
+        model = quick().fit(X, y)
+        assert np.array_equal(model.classes_, np.unique(y))
+        assert model.predict(X).dtype == y.dtype
+        assert model.score(X, y) > 0.9
+        model.save(tmp_path / "model")
+        loaded = ODEClassifier.load(tmp_path / "model")
+        assert np.array_equal(loaded.predict(X), model.predict(X))
+        assert loaded.classes_.dtype == model.classes_.dtype
+
+    def test_one_class_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="class"):
+            quick().fit([[0.0], [1.0]], ["a", "a"])
+
+    def test_continuous_labels_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="continuous"):
+            quick().fit([[0.0], [1.0]], [0.3, 0.7])
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
+@pytest.mark.parametrize("data", [moons, iris])
+def test_probabilities_and_decisions_agree(data: Any, loss: str) -> None:
+    X, y = data()
+    model = quick(loss=loss).fit(X, y)
+    probabilities, scores = model.predict_proba(X), model.decision_function(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-14)
+    assert np.array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(X))
+    if scores.ndim == 1:
+        np.testing.assert_allclose(probabilities[:, 1], 1 / (1 + np.exp(-scores)), rtol=1e-12)
+    extreme = model.predict_proba(np.clip(1e3 * X, -1e3, 1e3))
+    assert np.isfinite(extreme).all()
+
+
+def test_transform_is_the_last_state_and_feeds_a_pipeline() -> None:
+    X, y = moons()
+    model = quick(augment=1).fit(X, y)
+    assert np.array_equal(model.transform(X), model.trajectory(X)[-1])
+    assert np.array_equal(model.trajectory(X)[0][:, :2], X)
+    assert model.get_feature_names_out().tolist() == ["odeclassifier0", "odeclassifier1", "odeclassifier2"]
+    straight = make_pipeline(quick(), LogisticRegression()).fit(X, y)
+    assert straight.score(X, y) > LogisticRegression().fit(X, y).score(X, y)
+
+
+class TestWeights:
+    def test_a_weight_is_a_repetition(self) -> None:
+        X, y = iris()
+        weights = np.random.default_rng(0).integers(0, 4, len(X))
+        order = np.random.default_rng(1).permutation(weights.sum())
+        weighted = quick().fit(X, y, sample_weight=weights)
+        repeated = quick().fit(np.repeat(X, weights, axis=0)[order], np.repeat(y, weights)[order])
+        assert np.array_equal(weighted.controls_.to_vector(), repeated.controls_.to_vector())
+
+    def test_class_weight(self) -> None:
+        X, y = make_classification(300, weights=[0.9], class_sep=0.5, random_state=0)
+        plain, balanced = (quick(class_weight=w).fit(X, y) for w in (None, "balanced"))
+        assert (balanced.predict(X) == 1).sum() > (plain.predict(X) == 1).sum()
+        by_hand = quick(class_weight={0: 1.0, 1: 9.0}).fit(X, y)
+        as_weights = quick().fit(X, y, sample_weight=np.where(y == 1, 9.0, 1.0))
+        assert np.array_equal(by_hand.controls_.to_vector(), as_weights.controls_.to_vector())
+
+
+class TestTraining:
+    def test_same_seed_same_bits_for_any_number_of_threads(self) -> None:
+        X, y = moons()
+        vectors = [quick(random_state=3, n_jobs=n).fit(X, y).controls_.to_vector() for n in (None, 1, 2, 3, -1)]
+        for vector in vectors[1:]:
+            assert np.array_equal(vector, vectors[0])
+        assert not np.array_equal(vectors[0], quick(random_state=4).fit(X, y).controls_.to_vector())
+
+    def test_n_jobs_changes_nobody_elses_threads(self) -> None:
+        before = ocdl.get_num_threads()
+        X, y = moons()
+        quick(n_jobs=1).fit(X, y)
+        assert ocdl.get_num_threads() == before
+
+    def test_warm_start_goes_on(self) -> None:
+        X, y = moons()
+        model = quick(max_iter=5, warm_start=True, optimiser=ocdl.Backtracking(), tol=0)
+        with pytest.warns(ConvergenceWarning):
+            first = model.fit(X, y).history_.loss[-1]
+        with pytest.warns(ConvergenceWarning):
+            model.fit(X, y)
+        assert model.history_.loss[0] == first
+        with pytest.raises(ValueError, match="network"):
+            model.set_params(n_layers=6).fit(X, y)
+
+    def test_early_stopping_keeps_the_best(self) -> None:
+        X, y = make_classification(120, n_features=10, flip_y=0.3, random_state=0)
+        model = quick(early_stopping=True, validation_fraction=0.3, max_iter=2000, tol=0).fit(X, y)
+        assert model.status_ is Status.VALIDATION
+        assert model.n_iter_ < 2000
+        with pytest.raises(ValueError, match="validation_fraction"):
+            quick(early_stopping=True).fit(X, y)
+        with pytest.raises(ValueError, match="validation_fraction"):
+            quick(validation_fraction=1.5).fit(X, y)
+
+    def test_convergence_warning_has_numbers_and_advice(self) -> None:
+        X, y = moons()
+        with pytest.warns(ConvergenceWarning, match=r"gradient norm .* 3 iterations .* max_iter"):
+            quick(max_iter=3, tol=1e-9).fit(X, y)
+
+    def test_unscaled_data_give_finite_repeatable_results_and_a_hint(self) -> None:
+        X, y = moons()
+        X = 1e6 * (1 + X**2)
+        with pytest.warns(UserWarning, match="StandardScaler"):
+            first = quick(tol=1e9).fit(X, y)
+        with pytest.warns(UserWarning, match="saturated"):
+            second = quick(tol=1e9).fit(X, y)
+        assert np.isfinite(first.predict_proba(X)).all()
+        assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
+
+    def test_verbose_shows_progress(self, capsys: pytest.CaptureFixture[str]) -> None:
+        X, y = moons()
+        quick(verbose=1).fit(X, y)
+        assert "training" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("tableau", ["kutta4", ocdl.Tableau([[0, 0], [0.7, 0]], [0.3, 0.7])])
+    @pytest.mark.parametrize("optimiser", [ocdl.Backtracking(), ocdl.Adam(lr=0.02, batch_size=50)])
+    def test_any_tableau_and_optimiser(self, tableau: Any, optimiser: Any, tmp_path: Path) -> None:
+        X, y = moons()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = quick(tableau=tableau, optimiser=optimiser, regulariser=ocdl.Tikhonov(1e-4)).fit(X, y)
+        assert model.score(X, y) > 0.8
+        model.save(tmp_path / "m")
+        assert ODEClassifier.load(tmp_path / "m").get_params() == model.get_params()
+
+    def test_wrong_parameters_are_named(self) -> None:
+        X, y = moons()
+        for parameters, named in (
+            ({"architecture": "cnn"}, "architecture"),
+            ({"n_layers": 0}, "n_layers"),
+            ({"loss": "hinge"}, "loss"),
+            ({"activation": "gelu"}, "activation"),
+            ({"max_iter": -1}, "max_iter"),
+        ):
+            with pytest.raises(ValueError, match=named):
+                quick(**parameters).fit(X, y)
+
+
+class TestStorage:
+    @pytest.mark.parametrize("architecture", ARCHITECTURES)
+    def test_copies_predict_the_same(self, architecture: str, tmp_path: Path) -> None:
+        X, y = iris()
+        model = quick(architecture=architecture, class_weight="balanced").fit(pd.DataFrame(X, columns=list("abcd")), y)
+        joblib.dump(model, tmp_path / "joblib")
+        model.save(tmp_path / "ocdl")
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        for copy in (
+            pickle.loads(pickle.dumps(model)),
+            joblib.load(tmp_path / "joblib"),
+            ODEClassifier.load(tmp_path / "ocdl"),
+        ):
+            for method in SAVED:
+                assert np.array_equal(getattr(copy, method)(frame), getattr(model, method)(frame)), method
+            assert copy.feature_names_in_.tolist() == list("abcd")
+            assert copy.get_params() == model.get_params()
+
+    def test_clone_is_not_fitted(self) -> None:
+        X, y = moons()
+        model = clone(quick().fit(X, y))
+        with pytest.raises(NotFittedError):
+            model.predict(X)
+        with pytest.raises(NotFittedError):
+            model.save("nowhere")
+
+    def test_other_files_are_refused(self, tmp_path: Path) -> None:
+        net = ocdl.Network(2, 2)
+        ocdl.save(tmp_path / "plain", net, net.init(0))
+        with pytest.raises(ocdl.ModelFileError, match="estimator"):
+            ODEClassifier.load(tmp_path / "plain")
+        ocdl.save(tmp_path / "wrong", net, net.init(0), estimator={"parameters": 3})
+        with pytest.raises(ocdl.ModelFileError):
+            ODEClassifier.load(tmp_path / "wrong")
+
+    def test_prune_changes_no_prediction(self) -> None:
+        X, y = moons()
+        model = quick(architecture="odenet+simplex", n_layers=20, tol=1e-3, max_iter=2000).fit(X, y)
+        before = model.decision_function(X)
+        kept = int(np.count_nonzero(model.controls_.h))
+        assert kept < 20
+        assert model.prune().network_.n_layers == kept
+        assert np.array_equal(model.decision_function(X), before)
+
+
+class TestCompany:
+    def test_grid_search(self) -> None:
+        X, y = moons()
+        search = GridSearchCV(quick(), {"n_layers": [2, 4], "loss": ["squared", "cross_entropy"]}, cv=3).fit(X, y)
+        assert search.best_score_ > 0.8
+
+    def test_cross_validation_in_processes(self) -> None:
+        X, y = moons()
+        model = make_pipeline(StandardScaler(), quick())
+        parallel = cross_val_score(model, X, y, cv=4, n_jobs=2)
+        assert np.array_equal(parallel, cross_val_score(model, X, y, cv=4))
+
+    def test_workers_take_their_share_of_the_processors(self) -> None:
+        threads = joblib.Parallel(n_jobs=2)(joblib.delayed(threads_here)() for _ in range(2))
+        assert max(threads) <= max(1, (os.cpu_count() or 1) // 2)
+
+    def test_calibration(self) -> None:
+        X, y = moons()
+        assert CalibratedClassifierCV(quick(), cv=3).fit(X, y).score(X, y) > 0.9
+
+    def test_voting(self) -> None:
+        X, y = iris()
+        members = [("ode", quick()), ("line", LogisticRegression())]
+        assert VotingClassifier(members, voting="soft").fit(X, y).score(X, y) > 0.9
+
+    def test_pandas(self) -> None:
+        X, y = iris()
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        model = quick().fit(frame, pd.Series(y)).set_output(transform="pandas")
+        assert model.feature_names_in_.tolist() == list("abcd")
+        assert list(model.transform(frame).columns) == [f"odeclassifier{i}" for i in range(4)]
+
+    def test_polars(self) -> None:
+        X, y = iris()
+        frame = pl.DataFrame(dict(zip("abcd", X.T, strict=True)))
+        model = quick().fit(frame, pl.Series(y)).set_output(transform="polars")
+        assert isinstance(model.transform(frame), pl.DataFrame)
+        assert model.score(frame, y) > 0.9
+
+    def test_html(self) -> None:
+        assert "odenet+simplex" in ODEClassifier(architecture="odenet+simplex")._repr_html_()
+
+
+def threads_here() -> int:
+    return ocdl.get_num_threads()
+
+
+def test_environment_and_threadpoolctl_are_honoured() -> None:
+    assert run_python("import ocdl; print(ocdl.get_num_threads())", OMP_NUM_THREADS="1") == "1"
+    code = """
+import ocdl
+from threadpoolctl import threadpool_limits
+with threadpool_limits(1):
+    print(ocdl.get_num_threads())
+"""
+    assert run_python(code) == "1"
+
+
+def test_eight_threads_at_once_get_the_serial_results() -> None:
+    X, y = moons()
+    seeds = range(8)
+    serial = [quick(random_state=seed).fit(X, y) for seed in seeds]
+    expected = [model.decision_function(X) for model in serial]
+    results: dict[int, Any] = {}
+
+    def work(seed: int) -> None:
+        model = quick(random_state=seed, n_jobs=1 + seed % 3).fit(X, y)
+        results[seed] = [model.decision_function(X), serial[seed].decision_function(X)]
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in seeds]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed in seeds:
+        for result in results[seed]:
+            assert np.array_equal(result, expected[seed])
+
+
+def grow(fits: int) -> dict[str, int]:
+    """How resident memory (kB), descriptors and threads grow over many fits, after a tenth of them."""
+
+    def look() -> dict[str, int]:
+        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        return {
+            "memory": int(status["VmRSS"].split()[0]),
+            "descriptors": len(os.listdir("/proc/self/fd")),
+            "threads": int(status["Threads"]),
+        }
+
+    X, y = moons(40)
+    before = {"memory": 0, "descriptors": 0, "threads": 0}
+    for n in range(fits):
+        if n == fits // 10:
+            before = look()
+        quick(max_iter=20, tol=1e9, random_state=n).fit(X, y).predict(X)
+    after = look()
+    return {name: after[name] - before[name] for name in before}
+
+
+def test_fits_leave_nothing_behind() -> None:
+    growth = grow(500)
+    assert growth["memory"] <= 2000
+    assert growth["descriptors"] <= 0
+    assert growth["threads"] <= 0
+
+
+@pytest.mark.slow
+def test_ten_thousand_fits_leave_nothing_behind() -> None:
+    growth = grow(10_000)
+    assert growth["memory"] <= 2000
+    assert growth["descriptors"] <= 0
+    assert growth["threads"] <= 0
