@@ -100,14 +100,19 @@ class Architecture:
         random_state : None, int, numpy Generator or RandomState
             The seed or the source of the random numbers.
         scheme : {"paper", "scaled"}
-            "paper": K and W are standard normal. "scaled": they are divided by the square root of the dimension. In
-            both, b and mu are 0 and the steps T/N.
+            "paper": K and W are standard normal. "scaled": they are divided by the square root of the dimension; the K
+            of a feed-forward network are random rotations and reflections instead, so that many layers do not lose the
+            data. In both, b and mu are 0 and the steps T/N.
         """
         _validation.choice(scheme, "scheme", ("paper", "scaled"))
         rng = random_source(random_state)
         scale = 1.0 if scheme == "paper" else 1.0 / math.sqrt(self.dim)
         K_shape, _, _, W_shape, _ = self._layout.shapes
-        return self.controls(K=scale * rng.standard_normal(K_shape), W=scale * rng.standard_normal(W_shape))
+        K = scale * rng.standard_normal(K_shape)
+        if scheme == "scaled" and not self.residual:
+            K, triangular = np.linalg.qr(K)
+            K *= np.sign(np.diagonal(triangular, axis1=-2, axis2=-1))[..., None, :]
+        return self.controls(K=K, W=scale * rng.standard_normal(W_shape))
 
     def controls(
         self,
