@@ -13,7 +13,7 @@ from contender import Assignment, Failed, Refused
 from jobs import Job
 from worker import Worker
 
-SAMPLE_SECONDS = 0.02
+SAMPLE_SECONDS = 0.1
 SETTLING_SECONDS = 0.25  # in which the threads of the last contender stop spinning and its memory is given back
 MINIMUM_ROUNDS = 7
 

@@ -35,7 +35,7 @@ panels[0].set_title("prediction")
 classifier = model[-1]
 states = classifier.trajectory(model[0].transform(X_test))
 for panel, layer in zip(panels[1:], (0, classifier.n_layers // 2, classifier.n_layers), strict=True):
-    panel.scatter(*states[layer].T, s=4, c=COLOURS[y_test])
+    panel.scatter(*states[layer, :, :2].T, s=4, c=COLOURS[y_test])  # the third component started at 0
     panel.set_title(f"after {layer} of {classifier.n_layers} layers")
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "ocdl-demo")
 folder.mkdir(parents=True, exist_ok=True)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from ocdl import Controls, Network, Tableau
-from ocdl.files import save
+from ocdl.files import ModelFileError, load, save
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]  # of the header and of the description in it
 
@@ -154,3 +155,21 @@ def mutants(rng: np.random.Generator, file: bytes) -> Iterator[tuple[bytes, bool
         description = changed(rng, json.loads(header["__metadata__"]["description"]))
         header["__metadata__"]["description"] = json.dumps(description)
         yield packed(json.dumps(header, separators=(",", ":")), data), True
+
+
+def refusal(path: Path) -> str:
+    """Return why the file cannot be loaded."""
+    with pytest.raises(ModelFileError) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{str(path)!r} ")
+    return str(caught.value).removeprefix(f"{str(path)!r} ")
+
+
+METADATA: dict[str, Any] = {
+    "classes": ["ja", "nein", "\N{SNOWMAN}\N{GRINNING FACE}", 'quote " and \\ and \0 and \ud800'],
+    "accuracy": 0.1 + 0.2,
+    "extremes": [5e-324, -1.7976931348623157e308, -0.0, 2**63, -(10**999)],
+    "nothing": {"a": None, "b": [True, False, [], {}, ""], "": {"sha256": "0" * 64, "__metadata__": {}}},
+    "format": "other",
+    "kind": "checkpoint",
+}

@@ -14,6 +14,19 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_example_runs(number, capsys):
+def test_example_runs(number, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     exec(compile(BLOCKS[number], f"README example {number}", "exec"), {})
     assert capsys.readouterr().out.strip()
+
+
+def test_the_first_example_scores_what_it_says(capsys):
+    exec(compile(BLOCKS[0], "first README example", "exec"), {})
+    said = float(re.search(r"print\(model.score.*# ([\d.]+)", BLOCKS[0]).group(1))
+    assert abs(float(capsys.readouterr().out) - said) <= 0.005
+    assert len(BLOCKS[0].strip().splitlines()) <= 10
+
+
+def test_its_picture_is_there():
+    for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8")):
+        assert (ROOT / name).stat().st_size > 10_000

@@ -1,4 +1,4 @@
-"""The paper's data sets in the plane: points of two classes that no line separates."""
+"""The paper's data sets: points of the plane, in two classes that no line separates, and images of digits."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocdl import _validation
+from ocdl.mnist import load_mnist100
 from ocdl.randomness import RandomSource, random_source
 
-__all__ = ["make_donut1d", "make_donut2d", "make_spiral", "make_squares"]
+__all__ = ["load_mnist100", "make_donut1d", "make_donut2d", "make_spiral", "make_squares"]
 
 Points = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ocdl import estimator_files
+from ocdl import _validation, estimator_files
 from ocdl._validation import FloatArray, LabelArray
 from ocdl.architecture import FIELDS
 from ocdl.controls import Controls
@@ -30,7 +30,8 @@ from ocdl.training import Result, Status, train
 __all__ = ["ODEClassifier"]
 
 DEFAULT_OPTIMISER = Adam(lr=0.01)
-STILL_FALLING = 0.1  # part of the loss, in the last tenth of the iterations
+STILL_FALLING = 0.9  # of the loss a tenth of the iterations ago: there is more to come
+NEXT_TO_NOTHING = 0.01  # of the first loss: what comes is not worth a warning
 EVALUATIONS_WITHOUT_PROGRESS = 10  # end a training with early stopping
 BOUNDED_ACTIVATIONS = {"tanh": 0.999, "sigmoid": 0.9995}  # and where they are flat
 ROWS_LOOKED_AT = 500  # for saturated units
@@ -162,9 +163,7 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
         if self.class_weight is not None:
             weights = weights * compute_sample_weight(self.class_weight, y)
         if not np.any(weights):
-            raise ValueError(
-                "sample_weight is 0 for every sample of a class that counts; at least one must be positive"
-            )
+            raise ValueError("every sample has weight 0, from sample_weight and class_weight; one must be positive")
         rng = check_random_state(self.random_state)
         training, validation = self._split(rows, labels, weights, rng)
         network = Network.preset(
@@ -258,8 +257,8 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
     def _split(
         self, rows: FloatArray, labels: LabelArray, weights: FloatArray, rng: np.random.RandomState
     ) -> tuple[tuple[FloatArray, LabelArray, FloatArray | None], tuple[FloatArray, LabelArray] | None]:
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must be at least 0 and below 1, got {self.validation_fraction}")
+        if _validation.not_negative(self.validation_fraction, "validation_fraction") >= 1:
+            raise ValueError(f"validation_fraction must be below 1, got {self.validation_fraction}")
         if self.validation_fraction == 0:
             if self.early_stopping:
                 raise ValueError("early_stopping=True needs samples to look at: set validation_fraction, to 0.1 say")
@@ -312,7 +311,7 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
         before = loss[-max(2, len(loss) // 10) :][0]
         if result.status is Status.NOT_FINITE:
             reason, advice = "", "scale the inputs, or choose smaller steps of the optimiser"
-        elif result.status is Status.ITERATION_LIMIT and loss[-1] < (1 - STILL_FALLING) * before:
+        elif result.status is Status.ITERATION_LIMIT and NEXT_TO_NOTHING * loss[0] < loss[-1] < STILL_FALLING * before:
             reason = f"in the last tenth of them the loss fell from {before:.4g}, and "
             advice = "increase max_iter or tol, scale the inputs, or choose another optimiser"
         else:

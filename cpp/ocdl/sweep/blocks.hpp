@@ -80,7 +80,11 @@ BlockPlan plan_blocks(const Network& net, Index samples) {
   // At least four blocks where that leaves each a decent length, so that threads have something to share;
   // shorter ones lose more to the start of each kernel than a fifth thread could gain.
   const Index shared = whole_tiles(std::max<Index>(64, samples / 4));
-  return {std::min(length_within(cache_budget, storage, 4 * width, 1024), shared), false, storage};
+  // Of narrow states, a plane shorter than this is worse than a trajectory that leaves the core's own cache.
+  constexpr Index short_plane = 512;
+  const Index longest = std::min(short_plane / net.dim, stage_budget / bytes_per_sample(storage));
+  const Index least = std::max(longest / width * width, 4 * width);
+  return {std::min(length_within(cache_budget, storage, least, 1024), shared), false, storage};
 }
 
 /// Activations of a forward sweep, each with its share of the products.

@@ -1,0 +1,265 @@
+"""Whatever happens while a file is written, there is the old one or the new one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors
+import safetensors.numpy
+from fuzz_files import (
+    controls,
+)
+from subprocesses import run_python
+
+from ocdl import Network
+from ocdl.architecture import PRESETS
+from ocdl.files import load, save
+
+NETWORKS = [Network.preset(name, 2, 3) for name in PRESETS]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.ocdl"
+
+
+@pytest.fixture
+def old(path: Path) -> bytes:
+    """A file that is there already; return its bytes."""
+    save(path, NETWORKS[0], controls(NETWORKS[0]), age="old")
+    return path.read_bytes()
+
+
+def save_new(path: Path) -> None:
+    save(path, NETWORKS[0], controls(NETWORKS[0], seed=1), age="new")
+
+
+def test_a_file_is_replaced_whole(path: Path, old: bytes) -> None:
+    with open(path, "rb") as reader:
+        save_new(path)
+        assert reader.read() == old  # whoever reads the old file goes on reading it
+    assert load(path).metadata == {"age": "new"}
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        ("fsync", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))),
+        ("replace", PermissionError(errno.EPERM, os.strerror(errno.EPERM), "a", None, "b")),
+        ("replace", OSError(errno.EIO, os.strerror(errno.EIO))),
+        ("chmod", OSError(errno.EROFS, os.strerror(errno.EROFS))),
+        ("replace", KeyboardInterrupt()),
+        ("fsync", KeyboardInterrupt()),
+        ("fsync", MemoryError()),
+    ],
+    ids=repr,
+)
+def test_the_old_file_survives_whatever_happens(
+    function: str, error: BaseException, path: Path, old: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, function, fail)
+        with pytest.raises(type(error)) as caught:
+            save_new(path)
+    if isinstance(error, OSError):
+        assert isinstance(caught.value, OSError)
+        assert caught.value.errno == error.errno
+        assert str(caught.value) == f"[Errno {error.errno}] {error.strerror}: {str(path)!r}"
+    assert path.read_bytes() == old
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("limit", [0, 100, 2000])
+def test_a_full_disk(limit: int, path: Path, old: bytes) -> None:
+    net = Network(8, 40)  # beyond the buffer of a file
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        with pytest.raises(OSError, match=f"File too large: {str(path)!r}") as caught:
+            save(path, net, net.init(random_state=0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.errno == errno.EFBIG
+    assert path.read_bytes() == old
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_be_flushed_is_no_failure(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OSError(errno.EINVAL, "not here")
+
+    monkeypatch.setattr(os, "open", fail)
+    save_new(path)
+    monkeypatch.undo()
+    assert load(path).metadata == {"age": "new"}
+
+
+def test_file_and_folder_are_flushed_before_and_after_the_renaming(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def record_fsync(descriptor: int) -> None:
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        order.append("folder" if name == str(path.parent) else "file")
+        if order[-1] == "file":
+            assert Path(name).name.startswith(".model.ocdl")
+            assert safetensors.numpy.load_file(name).keys() == {"K", "b", "h", "W", "mu"}  # whole already
+        fsync(descriptor)
+
+    def record_replace(source: str, target: str) -> None:
+        order.append("rename")
+        assert (Path(source).parent, target) == (path.parent, str(path))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", record_fsync)
+    monkeypatch.setattr(os, "replace", record_replace)
+    save_new(path)
+    assert order == ["file", "rename", "folder"]
+
+
+def test_targets_that_are_no_files(path: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").write_text("text")
+    before = sorted(tmp_path.iterdir())
+    for target, error, message in [
+        (tmp_path, IsADirectoryError, "Is a directory"),
+        (tmp_path / "folder", IsADirectoryError, "Is a directory"),
+        (str(tmp_path / "new") + "/", IsADirectoryError, "Is a directory"),
+        (tmp_path / "pipe", OSError, "Not a regular file"),
+        (tmp_path / "loop", OSError, "Too many levels of symbolic links"),
+        (tmp_path / "absent" / "model", FileNotFoundError, "No such file or directory"),
+        (tmp_path / "file" / "model", NotADirectoryError, "Not a directory"),
+        (tmp_path / ("x" * 300), OSError, "File name too long"),
+    ]:
+        with pytest.raises(error, match=f"{message}: {str(target)!r}"):
+            save_new(target)  # type: ignore[arg-type]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_links_stay_and_what_they_point_to_is_replaced(path: Path, old: bytes, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    link, chain, dangling = tmp_path / "folder" / "link", tmp_path / "chain", tmp_path / "dangling"
+    link.symlink_to("../model.ocdl")
+    chain.symlink_to(link)
+    save_new(chain)
+    assert chain.is_symlink()
+    assert link.is_symlink()
+    assert not path.is_symlink()
+    assert load(path).metadata == load(link).metadata == load(chain).metadata == {"age": "new"}
+    dangling.symlink_to(tmp_path / "folder" / "later")
+    save_new(dangling)
+    assert dangling.is_symlink()
+    assert load(tmp_path / "folder" / "later").metadata == {"age": "new"}
+    assert sorted(file.name for file in (tmp_path / "folder").iterdir()) == ["later", "link"]
+
+
+def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: list[Any] = [
+        "plain",
+        "x" * 255,
+        "\N{SNOWMAN}" * 85,
+        "with space\n",
+        os.fsencode("bytes"),
+        Path("path"),
+        "\udcff",
+    ]
+    for name in names:
+        save_new(name)
+        assert load(name).metadata == {"age": "new"}
+    assert len(list(tmp_path.iterdir())) == len(names)
+
+
+def test_permissions_are_kept(path: Path) -> None:
+    umask = os.umask(0o027)
+    try:
+        save_new(path)
+        assert path.stat().st_mode & 0o777 == 0o640
+        for mode in (0o600, 0o666, 0o644):
+            path.chmod(mode)
+            save_new(path)
+            assert path.stat().st_mode & 0o777 == mode
+    finally:
+        os.umask(umask)
+
+
+PROTECTED = """
+import os, ocdl
+from ocdl.files import save
+net = ocdl.Network(1, 1)
+u = net.init(random_state=0)
+if os.geteuid() == 0:
+    os.setuid(65534)  # nobody: root may write everywhere
+for path in {paths!r}:
+    try:
+        save(path, net, u)
+    except PermissionError as error:
+        print(error)
+"""
+
+
+def test_what_is_protected_stays_as_it_is() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        paths = [folder / "locked" / "model", folder / "open" / "model"]
+        for path in paths:
+            path.parent.mkdir()
+        paths[1].write_text("old")
+        paths[1].chmod(0o444)
+        paths[0].parent.chmod(0o555)
+        paths[1].parent.chmod(0o777)
+        folder.chmod(0o755)
+        printed = run_python(PROTECTED.format(paths=[str(path) for path in paths])).splitlines()
+        assert printed == [f"[Errno 13] Permission denied: {str(path)!r}" for path in paths]
+        assert not paths[0].exists()
+        assert paths[1].read_text() == "old"
+        assert list(paths[1].parent.iterdir()) == [paths[1]]
+        paths[0].parent.chmod(0o755)
+
+
+WRITER = """
+import ocdl
+from ocdl.files import save
+net = ocdl.Network(2, 3)
+u = net.init(random_state=0)
+for i in range({count}):
+    save({path!r}, net, u, i=i)
+"""
+
+
+def writing(path: Path, count: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", WRITER.format(path=str(path), count=count)])
+
+
+def test_writers_at_the_same_time_leave_one_whole_file(path: Path) -> None:
+    writers = [writing(path, 100) for _ in range(2)]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert load(path).metadata == {"i": 99}
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.slow
+def test_a_killed_writer_leaves_a_whole_file(path: Path, old: bytes) -> None:
+    for i in range(50):
+        with writing(path, 10**9) as writer:
+            while path.read_bytes() == old:
+                time.sleep(0.001)
+            time.sleep(i / 1000)
+            writer.kill()
+        assert load(path).metadata["i"] >= 0
+        path.write_bytes(old)
