@@ -11,6 +11,7 @@ import numpy as np
 import report
 from contender import Assignment, installed
 from jobs import JOBS, Job
+from matplotlib.ticker import NullFormatter
 from timing import MINIMUM_ROUNDS, interleave
 from worker import Worker
 
@@ -81,6 +82,10 @@ def plot(rows: list[dict]) -> None:
                 axes.loglog(row["values"], seconds, marker=marker, color=colour, label=label)
             axes.legend(loc="upper left")
             axes.set_xlabel(row["quantity"])
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_minor_formatter(NullFormatter())
+            if row["quantity"] == "s":
+                axes.set_xticks(row["values"], row["values"])
         panels[0].set_ylabel("seconds per gradient, one thread")
         report.save_figure("growth", figure)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ matplotlib.use("Agg")
 import machine
 import matplotlib.pyplot as plt
 from bounds import Peak, bounds
+from matplotlib.ticker import NullFormatter
 from timing import Comparison
 
 RESULTS = Path(__file__).parent / "results"
@@ -114,6 +116,9 @@ def plot_comparisons(script: str, title: str, rows: Sequence[dict[str, Any]]) ->
             axes.plot([], [], MARKERS[index], color=COLOURS[index], label=name)
         axes.plot([], [], "|", color="0.3", markersize=10, markeredgewidth=2, label="bound")
         axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        axes.set_xlim(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_yticks(range(len(rows)), [f"{row['job']}\n{row['summary']}" for row in rows], fontsize=7)
         axes.invert_yaxis()
         axes.set_xlabel("seconds per evaluation (hollow: one thread)")

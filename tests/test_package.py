@@ -141,7 +141,7 @@ def parameters_in_stub() -> dict[str, list[list[str]]]:
         for node in body:
             if isinstance(node, ast.ClassDef):
                 visit(node.body, f"{prefix}{node.name}.")
-            elif isinstance(node, ast.FunctionDef) and not any("setter" in ast.unparse(d) for d in node.decorator_list):
+            elif isinstance(node, ast.FunctionDef) and not node.args.vararg:  # *args: a class without a constructor
                 names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
                 found.setdefault(prefix + node.name, []).append([name for name in names if name != "self"])
 

@@ -3,6 +3,7 @@
 from ocdl import _load_core  # first: it chooses the compiled core that every other module imports  # noqa: F401
 
 # isort: split
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
@@ -49,6 +50,7 @@ __all__ = [
     "datasets",
     "get_num_threads",
     "load",
+    "plot",
     "project_simplex",
     "save",
     "set_num_threads",
@@ -58,15 +60,18 @@ __all__ = [
 __version__ = _version("ocdl")
 
 if _TYPE_CHECKING:
+    from ocdl import plot
     from ocdl.estimator import ODEClassifier
 
 
 def __getattr__(name: str) -> _Any:
-    """Import the estimator when it is asked for: scikit-learn takes longer to import than everything else."""
+    """Import what needs scikit-learn or matplotlib when it is asked for: they take longer than everything else."""
     if name == "ODEClassifier":
         from ocdl.estimator import ODEClassifier
 
         return ODEClassifier
+    if name == "plot":
+        return _import_module("ocdl.plot")
     raise AttributeError(f"module 'ocdl' has no attribute {name!r}")
 
 

@@ -21,7 +21,7 @@ from ocdl._validation import FloatArray, LabelArray
 from ocdl.architecture import FIELDS
 from ocdl.controls import Controls
 from ocdl.network import Network
-from ocdl.objective import Objective, Regulariser
+from ocdl.objective import Objective, Regulariser, probabilities
 from ocdl.optimisers import Adam, Chain, Optimiser
 from ocdl.tableau import Tableau
 from ocdl.threads import limited_threads
@@ -204,16 +204,8 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
         Two classes have C(z) = 1 / (1 + exp(-z)) and 1 - C(z), several the softmax of the outputs; trained with the
         squared loss several have C of their outputs, normalised.
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            logs = -np.logaddexp(0, np.column_stack([scores, -scores]))
-        elif self.loss == "squared":
-            logs = -np.logaddexp(0, -scores)
-        else:
-            logs = scores
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        probabilities: FloatArray = weights / weights.sum(axis=1, keepdims=True)
-        return probabilities
+        rows = self._checked(X)
+        return probabilities(self.network_.predict(self.controls_, rows), self.loss)
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Return the states at time T, (samples, features + augment), which a linear classifier tells apart."""

@@ -6,10 +6,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ocdl import _core
-from ocdl._validation import choice, not_negative
+from ocdl._validation import FloatArray, choice, not_negative
 
 __all__ = ["L1", "Objective", "Regulariser", "Tikhonov", "TimeSmoothness"]
+
+
+def probabilities(outputs: FloatArray, loss: str) -> FloatArray:
+    """Return the probabilities of the classes, (samples, classes), that outputs (samples, outputs) stand for.
+
+    One output z means C(z) = 1 / (1 + exp(-z)) for class 1; several the softmax, or after a training with the squared
+    loss C of each, normalised.
+    """
+    if outputs.shape[1] == 1:
+        logs = -np.logaddexp(0, np.column_stack([outputs, -outputs]))
+    else:
+        logs = -np.logaddexp(0, -outputs) if loss == "squared" else outputs
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    shares: FloatArray = weights / weights.sum(axis=1, keepdims=True)
+    return shares
 
 
 @dataclass(frozen=True)

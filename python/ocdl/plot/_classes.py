@@ -1,0 +1,72 @@
+"""How classes look: colour and marker, so that they differ for colour-blind readers and in grey print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ocdl._validation import LabelArray
+
+BLUE, RED = "#0f4c91", "#e0472f"  # the paper's hues; the blue is darker, also where there is only grey
+OKABE_ITO = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")
+COLOURS = (*OKABE_ITO, "#999999", "#882255")  # two more, for ten digits
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">")
+MOST = len(COLOURS) * len(MARKERS)  # pairs of a colour and a marker: the two numbers have no common factor
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes in their order, which decides on their looks."""
+
+    names: NDArray[Any]
+
+    @classmethod
+    def of(cls, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Return the classes that were named, or else those that occur."""
+        try:
+            names = found = np.unique(np.asarray(y if classes is None else classes))
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"y must hold labels of one kind, numbers or text: {error}") from error
+        if classes is not None:
+            names = np.asarray(classes)
+            if names.shape != found.shape:
+                raise ValueError(f"classes must be a list of different labels, got {classes!r}")
+        if names.dtype.kind == "f" and np.isnan(names).any():
+            raise ValueError("y has missing labels (nan); drop these samples first")
+        if len(names) > MOST:
+            raise ValueError(f"y has {len(names)} different labels; at most {MOST} classes can be told apart")
+        return cls(names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def colours(self) -> tuple[str, ...]:
+        """Blue and red as in the paper, from three classes on those of Okabe and Ito."""
+        palette = (BLUE, RED) if len(self) <= 2 else COLOURS
+        return tuple(palette[i % len(palette)] for i in range(len(self)))
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return tuple(MARKERS[i % len(MARKERS)] for i in range(len(self)))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        prefix = "" if self.names.dtype.kind in "OSTU" else "class "
+        return tuple(f"{prefix}{name}" for name in self.names)
+
+    def numbers(self, y: ArrayLike, n_samples: int) -> LabelArray:
+        """Return for each sample the place of its class."""
+        array = np.asarray(y)
+        if array.ndim != 1:
+            raise ValueError(f"y must have one dimension, (samples,), got shape {array.shape}")
+        if len(array) != n_samples:
+            raise ValueError(f"y has {len(array)} labels but X has {n_samples} samples")
+        place = {name: i for i, name in enumerate(self.names.tolist())}
+        for i, label in enumerate(array.tolist()):
+            if label not in place:
+                raise ValueError(f"y[{i}] is {label!r}; the classes are {', '.join(map(repr, place))}")
+        return np.array([place[label] for label in array.tolist()], dtype=np.int64)

@@ -1,0 +1,163 @@
+"""Loss and accuracy over the iterations of one or several trainings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from numpy.typing import ArrayLike
+
+from ocdl import _validation
+from ocdl._validation import FloatArray
+from ocdl.history import History
+from ocdl.plot._axes import axes_or_new
+from ocdl.plot._classes import MARKERS, OKABE_ITO
+
+Histories = History | Mapping[str, History] | Sequence[History]
+START = 0.5  # where iteration 0 is drawn: it has no place on a logarithmic axis
+WIDE = (5.6, 3.8)  # inches
+MARKS = 8  # per curve, so that curves can be told apart in grey
+
+
+class Curves(NamedTuple):
+    """What a picture of trainings consists of: the axes, a solid line per training, a dashed one per validation."""
+
+    ax: Axes
+    training: list[Line2D]
+    validation: list[Line2D]
+
+
+def history(histories: Histories, *, legend: bool = True, ax: Axes | None = None) -> Curves:
+    """Draw the loss over the iterations on logarithmic axes: training solid, validation dashed.
+
+    Parameters
+    ----------
+    histories : History, mapping of names to History, or sequence of History
+        One training or several; those of a sequence are named by their numbers.
+    legend : bool
+        Whether to add one.
+    ax : Axes, optional
+        Where to draw; none: on a new figure.
+
+    Returns
+    -------
+    Curves
+        Validation lines only for trainings with validation data.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import ocdl, ocdl.plot
+    >>> X, y = ocdl.datasets.make_squares(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, max_iter=20, validation=(X, y))
+    >>> curves = ocdl.plot.history({"ResNet": r.history})
+    >>> len(curves.training), len(curves.validation)
+    (1, 1)
+    """
+    courses = [(h.loss, h.val_loss) for h in _named(histories).values()]
+    curves = _draw(histories, courses, legend, ax, every_iteration=True)
+    curves.ax.set_yscale("log")
+    curves.ax.set_ylabel("loss")
+    return curves
+
+
+def accuracy(histories: Histories, *, legend: bool = True, ax: Axes | None = None) -> Curves:
+    """Draw the share of correctly classified samples over the iterations: training solid, validation dashed.
+
+    Parameters
+    ----------
+    histories, legend, ax
+        As for `history`. The iterations are on a logarithmic axis.
+
+    Returns
+    -------
+    Curves
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import ocdl, ocdl.plot
+    >>> X, y = ocdl.datasets.make_squares(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, max_iter=20, eval_every=5)
+    >>> ocdl.plot.accuracy(r.history).ax.get_ylabel()
+    'accuracy'
+    """
+    courses = [(h.accuracy, h.val_accuracy) for h in _named(histories).values()]
+    curves = _draw(histories, courses, legend, ax, every_iteration=False)
+    curves.ax.set_ylabel("accuracy")
+    return curves
+
+
+def _named(histories: Histories) -> dict[str, History]:
+    """Return the histories with their names; that of a single one is empty."""
+    accepted = "a History, a mapping of names to History or a sequence of History"
+    if isinstance(histories, History):
+        return {"": histories}
+    if isinstance(histories, Mapping):
+        named = {str(name): one for name, one in histories.items()}
+    elif isinstance(histories, Sequence) and not isinstance(histories, str):
+        named = {str(i + 1): one for i, one in enumerate(histories)}
+    else:
+        raise TypeError(f"histories must be {accepted}, got {type(histories).__name__}")
+    for name, one in named.items():
+        if not isinstance(one, History):
+            raise TypeError(f"histories must be {accepted}, got {type(one).__name__} for {name!r}")
+    if not named:
+        raise ValueError(f"histories must be {accepted}, got an empty one")
+    return named
+
+
+def _draw(
+    histories: Histories,
+    courses: Sequence[tuple[FloatArray, FloatArray]],
+    legend: bool,
+    ax: Axes | None,
+    *,
+    every_iteration: bool,
+) -> Curves:
+    named = _named(histories)
+    legend = _validation.boolean(legend, "legend")
+    ax = axes_or_new(ax, WIDE, "constrained")
+    training: list[Line2D] = []
+    validation: list[Line2D] = []
+    for i, ((name, one), (values, val_values)) in enumerate(zip(named.items(), courses, strict=True)):
+        colour, marker = OKABE_ITO[i % len(OKABE_ITO)], MARKERS[i % len(MARKERS)] if len(named) > 1 else ""
+        iterations = np.arange(len(one)) if every_iteration else one.evaluated
+        training.append(_line(ax, iterations, values, "-", colour, marker, name or "training"))
+        if np.isfinite(val_values).any():
+            label = f"{name}, validation" if name else "validation"
+            validation.append(_line(ax, one.evaluated, val_values, "--", colour, "", label))
+    ax.set_xscale("log")
+    ax.set_xlabel("iteration")
+    ax.grid(alpha=0.3)
+    if legend:
+        ax.legend(handles=_keys(named, training, validation), frameon=False)
+    return Curves(ax, training, validation)
+
+
+def _line(
+    ax: Axes, iterations: ArrayLike, values: FloatArray, style: str, colour: str, marker: str, label: str
+) -> Line2D:
+    at = np.maximum(np.asarray(iterations, dtype=np.float64), START)
+    spread = np.geomspace(START, max(START, at.max(initial=START)), MARKS)
+    marks = np.unique(np.searchsorted(at, spread).clip(0, max(len(at) - 1, 0)))
+    (line,) = ax.plot(
+        at, values, style, color=colour, marker=marker, markevery=[int(i) for i in marks], markersize=5, label=label
+    )
+    return line
+
+
+def _keys(named: Mapping[str, History], training: list[Line2D], validation: list[Line2D]) -> list[Line2D]:
+    """Return what a legend lists: colours for the trainings, and once what solid and dashed lines are."""
+    if len(named) == 1 or not validation:
+        return [*training, *validation]
+    solid = Line2D([], [], color="0.3", linestyle="-", label="training")
+    dashed = Line2D([], [], color="0.3", linestyle="--", label="validation")
+    return [*training, solid, dashed]

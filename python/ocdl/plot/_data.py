@@ -1,0 +1,59 @@
+"""Points by class."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from ocdl import _validation
+from ocdl.plot._axes import axes_or_new, legend_beside
+from ocdl.plot._classes import Classes
+from ocdl.plot._plane import Plane, Window, features
+from ocdl.plot._scene import Scene, draw_points
+
+
+def data(
+    X: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None, legend: bool = True, ax: Axes | None = None
+) -> Scene:
+    """Draw points, each class with a colour and a marker of its own.
+
+    One feature is drawn against 0; more than two are projected onto their first two principal axes.
+
+    Parameters
+    ----------
+    X : array_like of shape (samples, features)
+    y : array_like of shape (samples,)
+        Labels: numbers or text.
+    classes : array_like, optional
+        All classes, where `y` does not have them all: their order decides on the colours.
+    legend : bool
+        Whether to add one, right of the axes.
+    ax : Axes, optional
+        Where to draw; none: on a new figure.
+
+    Returns
+    -------
+    Scene
+        With one collection of points per class and no background.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import ocdl, ocdl.plot
+    >>> X, y = ocdl.datasets.make_spiral(random_state=0)
+    >>> [str(points.get_label()) for points in ocdl.plot.data(X, y).points]
+    ['class 0', 'class 1']
+    """
+    legend = _validation.boolean(legend, "legend")
+    rows, known = features(X), Classes.of(y, classes)
+    numbers = known.numbers(y, len(rows))
+    plane = Plane.of(rows, "x")
+    positions = plane.coordinates(rows)
+    ax = axes_or_new(ax)
+    points = draw_points(ax, positions, numbers, known)
+    Window.around(positions).apply(ax)
+    plane.label(ax)
+    ax.set_title(plane.note, fontsize="small")
+    legend_beside(ax, legend)
+    return Scene(ax, points, None, [])

@@ -1,0 +1,67 @@
+"""GIF files, several times as fast as Matplotlib writes them: what does not move is drawn once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.animation import PillowWriter
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.collections import Collection
+from matplotlib.figure import Figure
+from PIL import Image
+
+COLOURS = 256  # of a GIF
+TOO_CLOSE = 6  # colours of 0 to 255 that Pillow takes for each other
+
+
+class StillGifWriter(PillowWriter):
+    """Writes a film of a figure in which only the artists `moving` change; they stand in front of all else."""
+
+    def __init__(self, fps: int, moving: Sequence[Artist]) -> None:
+        super().__init__(fps=fps)
+        self._moving = moving
+
+    def setup(self, fig: Figure, outfile: str | Path, dpi: float | None = None) -> None:
+        """Draw everything that stands still."""
+        super().setup(fig, outfile, fig.dpi)
+        width, height = (int(side) for side in fig.bbox.size)
+        self._renderer: Any = RendererAgg(width, height, fig.dpi)  # type: ignore[no-untyped-call]
+        for artist in self._moving:
+            artist.set_visible(False)
+        fig.draw(self._renderer)
+        for artist in self._moving:
+            artist.set_visible(True)
+        self._still = self._renderer.copy_from_bbox(fig.bbox)
+        self._pictures: list[Image.Image] = []
+
+    def grab_frame(self, **savefig_kwargs: Any) -> None:
+        """Draw what moves; all frames have the colours of the first."""
+        self._renderer.restore_region(self._still)
+        for artist in self._moving:
+            artist.draw(self._renderer)
+        picture = Image.fromarray(np.array(self._renderer.buffer_rgba())[..., :3])
+        if not self._pictures:
+            self._palette = _palette(picture, self._moving)
+        self._pictures.append(picture.quantize(palette=self._palette, dither=Image.Dither.NONE))
+
+    def finish(self) -> None:
+        """Write the file, which loops for ever."""
+        first, *others = self._pictures
+        first.save(self.outfile, save_all=True, append_images=others, duration=int(1000 / self.fps), loop=0)
+
+
+def _palette(picture: Image.Image, moving: Sequence[Artist]) -> Image.Image:
+    """Return an image with 256 colours: white and those of the points as they are, then those of the picture."""
+    faces = [points.get_facecolor() for points in moving if isinstance(points, Collection)]
+    exact = np.vstack([np.ones((1, 4)), *faces])[: COLOURS // 2, :3]
+    numbers = (255 * exact).round().astype(int)
+    others = np.reshape(picture.quantize(COLOURS - len(numbers)).getpalette() or [], (-1, 3))
+    distances = np.abs(others[:, None] - numbers).max(axis=-1)
+    others = others[distances.min(axis=1) > TOO_CLOSE]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(np.vstack([numbers, others]).ravel().tolist())
+    return palette

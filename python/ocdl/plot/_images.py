@@ -1,0 +1,110 @@
+"""Rows of images: digits, and what networks make of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
+from numpy.typing import ArrayLike
+
+from ocdl import _validation
+from ocdl._validation import FloatArray
+from ocdl.plot._axes import axes_or_new
+
+GAP = 0.06  # between images, in widths of one
+INCH = 0.7  # side of an image
+
+
+def images(
+    rows: ArrayLike | Mapping[str, ArrayLike],
+    *,
+    titles: Sequence[object] | None = None,
+    limits: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> list[list[AxesImage]]:
+    """Draw rows of grey images, side by side.
+
+    Parameters
+    ----------
+    rows : array_like of shape (images, height, width) or (images, pixels), or mapping of names to these
+        One row or several, each with its name on the left. Flat images are square: 784 pixels are 28 x 28.
+    titles : sequence, optional
+        What to write above each column, labels say.
+    limits : (float, float), optional
+        The values of black and white; none: each row has its own, from its lowest to its highest value.
+    ax : Axes, optional
+        Where to draw; none: on a new figure.
+
+    Returns
+    -------
+    list of list of AxesImage
+        For each row its images.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import numpy as np, ocdl.plot
+    >>> digits = np.random.default_rng(0).random((5, 784))
+    >>> drawn = ocdl.plot.images({"features": digits, "transformed": np.tanh(digits)}, titles=[0, 8, 8, 0, 8])
+    >>> len(drawn), len(drawn[0]), drawn[0][0].get_array().shape
+    (2, 5, (28, 28))
+    """
+    named = rows if isinstance(rows, Mapping) else {"": rows}
+    if not named:
+        raise ValueError("rows must be an array of images or a mapping of names to these, got an empty one")
+    pictures = [_pictures(one, f"rows[{name!r}]" if name else "rows") for name, one in named.items()]
+    limits = None if limits is None else _limits(limits)
+    columns = max(map(len, pictures))
+    if titles is not None and len(titles) != columns:
+        raise ValueError(f"titles has {len(titles)} entries but the longest row has {columns} images")
+    pitch, ratio = 1 + GAP, max(row.shape[1] / row.shape[2] for row in pictures)
+    ax = axes_or_new(ax, (INCH * columns + 1.0, INCH * ratio * len(pictures) + 0.4))
+    drawn = []
+    for i, row in enumerate(pictures):
+        low, high = (float(row.min()), float(row.max())) if limits is None else limits
+        bottom = -(i + 1) * (ratio + GAP)
+        drawn.append(
+            [
+                ax.imshow(
+                    one, cmap="gray", vmin=low, vmax=high, extent=(j * pitch, j * pitch + 1, bottom, bottom + ratio)
+                )
+                for j, one in enumerate(row)
+            ]
+        )
+    ax.set_xlim(-GAP, columns * pitch)
+    ax.set_ylim(-len(pictures) * (ratio + GAP) - GAP, 0)
+    ax.set_aspect("equal")
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0, top=False, bottom=False, labeltop=True, labelbottom=False)
+    above = [""] * columns if titles is None else [str(title) for title in titles]
+    ax.set_xticks([j * pitch + 0.5 for j in range(columns)], above)
+    ax.set_yticks([-(i + 1) * (ratio + GAP) + ratio / 2 for i in range(len(pictures))], list(map(str, named)))
+    return drawn
+
+
+def _pictures(one: ArrayLike, name: str) -> FloatArray:
+    row = _validation.real_array(one, name, np.dtype(np.float64))
+    accepted = f"{name} must have shape (images, height, width) or (images, pixels)"
+    if row.ndim not in (2, 3) or 0 in row.shape:
+        raise ValueError(f"{accepted}, got {row.shape}")
+    if row.ndim == 3:
+        return row
+    side = math.isqrt(row.shape[1])
+    if side * side != row.shape[1]:
+        raise ValueError(f"{accepted}; {row.shape[1]} pixels are not a square, reshape them to (images, height, width)")
+    return row.reshape(len(row), side, side)
+
+
+def _limits(limits: tuple[float, float]) -> tuple[float, float]:
+    try:
+        low, high = limits
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"limits must be a pair of numbers, (black, white), got {limits!r}") from error
+    black, white = _validation.real(low, "limits[0]"), _validation.real(high, "limits[1]")
+    if not black < white:
+        raise ValueError(f"limits must increase, from black to white, got {limits!r}")
+    return black, white

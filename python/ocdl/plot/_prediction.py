@@ -1,0 +1,82 @@
+"""What a model predicts, behind the points."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.contour import QuadContourSet
+from matplotlib.image import AxesImage
+from numpy.typing import ArrayLike
+
+from ocdl import _validation
+from ocdl.plot._axes import axes_or_new, legend_beside
+from ocdl.plot._model import flow_of
+from ocdl.plot._plane import Plane, Window, features
+from ocdl.plot._scene import Scene, draw_background, draw_points
+
+
+def prediction(
+    model: object,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    resolution: int = 200,
+    legend: bool = True,
+    ax: Axes | None = None,
+) -> Scene:
+    """Draw the points, and behind them the classifier.
+
+    The probability of two classes fades from blue through white at 1/2 to red; of several, the most probable one has
+    its colour, the fainter the less sure it is. A line divides the classes. With more than two features there is no
+    plane to draw the classifier in: the points are projected onto their principal axes, and the title says so.
+
+    Parameters
+    ----------
+    model : ODEClassifier, Pipeline or (net, u)
+        A fitted classifier, a pipeline that ends in one, or a network and its controls; the outputs of the latter are
+        read as those of a training with cross entropy.
+    X : array_like of shape (samples, features)
+    y : array_like of shape (samples,)
+        Labels as the model knows them; for a network 0, 1, ...
+    resolution : int
+        Pixels of the background along an axis.
+    legend, ax
+        As for `data`.
+
+    Returns
+    -------
+    Scene
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import ocdl, ocdl.plot
+    >>> X, y = ocdl.datasets.make_donut2d(200, random_state=0)
+    >>> net = ocdl.Network(2, 10)
+    >>> scene = ocdl.plot.prediction((net, net.init(random_state=0)), X, y)
+    >>> scene.background.get_clim()
+    (0.0, 1.0)
+    """
+    flow = flow_of(model)
+    rows = features(X)
+    numbers = flow.classes.numbers(y, len(rows))
+    legend = _validation.boolean(legend, "legend")
+    resolution = _validation.integer(resolution, "resolution", least=2)
+    plane = Plane.of(rows, "x")
+    positions = plane.coordinates(rows)
+    window = Window.around(positions)
+    flow.predicted(X)  # data that does not fit is refused before a figure is made
+    ax = axes_or_new(ax)
+    background: AxesImage | None = None
+    boundary: list[QuadContourSet] = []
+    if plane.dim <= 2:
+        background, boundary = draw_background(
+            ax, window, lambda pixels: flow.predicted(plane.points(pixels)), flow.classes, resolution
+        )
+    points = draw_points(ax, positions, numbers, flow.classes)
+    window.apply(ax)
+    plane.label(ax)
+    reason = f"{plane.note}\nno background: the classifier takes {plane.dim} features"
+    ax.set_title(reason if background is None else "", fontsize="small")
+    legend_beside(ax, legend)
+    return Scene(ax, points, background, boundary)

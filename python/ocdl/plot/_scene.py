@@ -1,0 +1,103 @@
+"""Points in front of the classifier that tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.contour import QuadContourSet
+from matplotlib.image import AxesImage
+
+from ocdl._validation import FloatArray, LabelArray
+from ocdl.plot._classes import Classes
+from ocdl.plot._plane import Window
+
+ORDINARY = 3.0  # inches; smaller axes have smaller points
+STRENGTH = 0.48  # of a background where it is certain, so that points of its colour stand out
+
+
+class Scene(NamedTuple):
+    """What a picture of points consists of.
+
+    Attributes
+    ----------
+    ax : Axes
+    points : list of PathCollection
+        One per class, in the order of the classes; empty ones included.
+    background : AxesImage or None
+        The probabilities; of two classes those of the second, ready for a colour bar.
+    boundary : list of QuadContourSet
+        The lines between the classes.
+    """
+
+    ax: Axes
+    points: list[PathCollection]
+    background: AxesImage | None
+    boundary: list[QuadContourSet]
+
+
+def draw_points(ax: Axes, positions: FloatArray, numbers: LabelArray, classes: Classes) -> list[PathCollection]:
+    """Draw points of shape (samples, 2), each class with its colour and marker."""
+    fig = ax.get_figure(root=True)
+    side = min(ax.bbox.width, ax.bbox.height) / (fig.dpi if fig is not None else 100)
+    size = float(np.clip(9000 / len(positions), 14, 36) * np.clip(side / ORDINARY, 0.6, 1))
+    looks = zip(classes.colours, classes.markers, classes.labels, strict=True)
+    return [
+        ax.scatter(
+            positions[numbers == i, 0],
+            positions[numbers == i, 1],
+            s=size,
+            color=colour,
+            marker=marker,
+            edgecolors="white",
+            linewidths=0.1 * size**0.5,
+            label=label,
+            zorder=3,
+        )
+        for i, (colour, marker, label) in enumerate(looks)
+    ]
+
+
+def draw_background(
+    ax: Axes, window: Window, probabilities: Callable[[FloatArray], FloatArray], classes: Classes, resolution: int
+) -> tuple[AxesImage, list[QuadContourSet]]:
+    """Draw the probabilities, (pixels, classes) of the pixels' coordinates, fading to white where nothing is sure."""
+    p = probabilities(window.grid(resolution)).reshape(resolution, resolution, len(classes))
+    if len(classes) == 2:
+        image = ax.imshow(p[..., 1], cmap=_fading(classes), vmin=0, vmax=1, extent=window, origin="lower", zorder=0)
+        return image, _level(ax, window, p[..., 1] - 0.5)
+    image = ax.imshow(_winners(p, classes), extent=window, origin="lower", zorder=0)
+    lines = []
+    for i in range(len(classes)):
+        lines += _level(ax, window, p[..., i] - np.delete(p, i, axis=-1).max(axis=-1))
+    return image, lines
+
+
+def _fading(classes: Classes) -> LinearSegmentedColormap:
+    low, high = (_mixed_with_white(colour, np.array(STRENGTH)) for colour in classes.colours)
+    return LinearSegmentedColormap.from_list("ocdl", [tuple(low), (1.0, 1.0, 1.0), tuple(high)])
+
+
+def _winners(p: FloatArray, classes: Classes) -> FloatArray:
+    """Return the colour of the most probable class, the whiter the closer its probability is to the lowest possible."""
+    least = 1 / len(classes)
+    sureness = (p.max(axis=-1) - least) / (1 - least)
+    colours = [_mixed_with_white(colour, STRENGTH * sureness) for colour in classes.colours]
+    return np.take_along_axis(np.stack(colours, axis=-1), p.argmax(axis=-1)[..., None, None], axis=-1)[..., 0]
+
+
+def _mixed_with_white(colour: str, share: FloatArray) -> FloatArray:
+    mixed: FloatArray = 1 - share[..., None] * (1 - np.array(to_rgb(colour)))
+    return mixed
+
+
+def _level(ax: Axes, window: Window, values: FloatArray) -> list[QuadContourSet]:
+    """Draw the line where the values are 0, if there is one."""
+    if not values.min() < 0 < values.max():
+        return []
+    centres = window.grid(len(values)).reshape(len(values), len(values), 2)
+    return [ax.contour(centres[0, :, 0], centres[:, 0, 1], values, [0.0], colors="0.35", linewidths=0.8, zorder=1)]

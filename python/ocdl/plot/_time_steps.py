@@ -1,0 +1,106 @@
+"""The time steps of the layers, of several networks side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.container import BarContainer
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
+
+from ocdl import _validation
+from ocdl._validation import FloatArray
+from ocdl.controls import Controls
+from ocdl.history import History
+from ocdl.plot._axes import axes_or_new
+from ocdl.plot._classes import OKABE_ITO
+
+HATCHES = ("", "////", "----", "xxxx", "....", "++++", "||||", "oooo")
+WIDE = (5.6, 3.4)  # inches
+GROUP = 0.84  # width of the bars of a layer
+
+
+class Bars(NamedTuple):
+    """What a picture of time steps consists of: the axes, and a container of bars per network."""
+
+    ax: Axes
+    bars: list[BarContainer]
+
+
+def time_steps(
+    steps: ArrayLike | Controls | History | Mapping[str, Any], *, legend: bool = True, ax: Axes | None = None
+) -> Bars:
+    """Draw the time step of each layer as a bar.
+
+    Parameters
+    ----------
+    steps : array_like of shape (layers,), Controls, History, or mapping of names to these
+        The steps themselves, the controls ``u`` for ``u.h``, or a history for the last of its snapshots. Several
+        networks stand side by side in each layer.
+    legend : bool
+        Whether to add one where the networks have names.
+    ax : Axes, optional
+        Where to draw; none: on a new figure.
+
+    Returns
+    -------
+    Bars
+        In the order of the networks.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import ocdl, ocdl.plot
+    >>> u = ocdl.Network(2, 4).init(random_state=0)
+    >>> drawn = ocdl.plot.time_steps({"ResNet": u, "sparse": [0.7, 0.0, 0.0, 0.3]})
+    >>> [len(bars) for bars in drawn.bars]
+    [4, 4]
+    """
+    named = steps if isinstance(steps, Mapping) else {"": steps}
+    if not named:
+        raise ValueError("steps must be an array, Controls, a History or a mapping of names to these, got an empty one")
+    values = [_steps_of(one, f"steps[{name!r}]" if name else "steps") for name, one in named.items()]
+    legend = _validation.boolean(legend, "legend")
+    ax = axes_or_new(ax, WIDE, "constrained")
+    width = GROUP / len(values)
+    ax.axhline(0, color="0.2", linewidth=0.8, zorder=2)
+    drawn = []
+    for i, (name, h) in enumerate(zip(named, values, strict=True)):
+        places = np.arange(1, len(h) + 1) + (i + 0.5) * width - GROUP / 2
+        drawn.append(
+            ax.bar(
+                places,
+                h,
+                width,
+                color=OKABE_ITO[i % len(OKABE_ITO)],
+                hatch=HATCHES[i % len(HATCHES)],
+                edgecolor="white",
+                linewidth=0.3,
+                label=str(name) or None,
+                zorder=3,
+            )
+        )
+    ax.set_xlim(0.4, max(map(len, values)) + 0.6)
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1))
+    ax.set_xlabel("layer")
+    ax.set_ylabel("time step")
+    if legend and any(named):
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(named), 4), frameon=False)
+    return Bars(ax, drawn)
+
+
+def _steps_of(one: Any, name: str) -> FloatArray:
+    if isinstance(one, Controls):
+        one = one.h
+    elif isinstance(one, History):
+        one = one.time_steps[-1]
+    h = _validation.real_array(one, name, np.dtype(np.float64))
+    if h.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, (layers,), got shape {h.shape}")
+    if len(h) == 0:
+        raise ValueError(f"{name} has no time steps: a feed-forward network, or an empty array")
+    return h

@@ -1,0 +1,85 @@
+"""Where the flow has taken the points, over the linear classifier."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.contour import QuadContourSet
+from matplotlib.image import AxesImage
+from numpy.typing import ArrayLike
+
+from ocdl import _validation
+from ocdl._validation import FloatArray, LabelArray
+from ocdl.plot._axes import axes_or_new, legend_beside
+from ocdl.plot._model import Flow, flow_of
+from ocdl.plot._plane import Plane, Window
+from ocdl.plot._scene import Scene, draw_background, draw_points
+
+
+def transformation(
+    model: object,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    resolution: int = 200,
+    legend: bool = True,
+    ax: Axes | None = None,
+) -> Scene:
+    """Draw the points at time T over the linear classifier W y + mu, in the plane of the state.
+
+    A state with more than two components, an augmented one say, is projected onto the first two principal axes of the
+    points, and the title says so; the classifier is then drawn as it is on the plane of these axes through the mean of
+    the points, and a point off that plane may be classified differently.
+
+    Parameters
+    ----------
+    model, X, y, resolution, legend, ax
+        As for `prediction`.
+
+    Returns
+    -------
+    Scene
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import ocdl, ocdl.plot
+    >>> X, y = ocdl.datasets.make_donut2d(200, random_state=0)
+    >>> net = ocdl.Network(2, 10, augment=1)
+    >>> scene = ocdl.plot.transformation((net, net.init(random_state=0)), X, y)
+    >>> scene.ax.get_title()
+    'projection onto two principal axes'
+    """
+    flow = flow_of(model)
+    states = flow.states(X)[-1]
+    numbers = flow.classes.numbers(y, len(states))
+    legend = _validation.boolean(legend, "legend")
+    resolution = _validation.integer(resolution, "resolution", least=2)
+    plane = Plane.of(states, "y")
+    ax = axes_or_new(ax)
+    scene = draw_states(ax, flow, plane, states, numbers, Window.around(plane.coordinates(states)), resolution)
+    plane.label(ax)
+    ax.set_title(plane.note, fontsize="small")
+    legend_beside(ax, legend)
+    return scene
+
+
+def draw_states(
+    ax: Axes,
+    flow: Flow,
+    plane: Plane,
+    states: FloatArray,
+    numbers: LabelArray,
+    window: Window,
+    resolution: int | None,
+) -> Scene:
+    """Draw states of shape (samples, dim) over the linear classifier; without it where no resolution is given."""
+    background: AxesImage | None = None
+    boundary: list[QuadContourSet] = []
+    if resolution is not None:
+        background, boundary = draw_background(
+            ax, window, lambda pixels: flow.classified(pixels, plane), flow.classes, resolution
+        )
+    points = draw_points(ax, plane.coordinates(states), numbers, flow.classes)
+    window.apply(ax)
+    return Scene(ax, points, background, boundary)
