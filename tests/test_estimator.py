@@ -126,6 +126,11 @@ class TestWeights:
         repeated = quick().fit(np.repeat(X, weights, axis=0)[order], np.repeat(y, weights)[order])
         assert np.array_equal(weighted.controls_.to_vector(), repeated.controls_.to_vector())
 
+    def test_weights_of_zero_alone_are_refused(self) -> None:
+        X, y = moons()
+        with pytest.raises(ValueError, match="weight 0"):
+            quick(class_weight={0: 0.0, 1: 0.0}).fit(X, y)
+
     def test_class_weight(self) -> None:
         X, y = make_classification(300, weights=[0.9], class_sep=0.5, random_state=0)
         short = {"tol": 0.2, "n_layers": 2}

@@ -162,8 +162,6 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
         weights = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
         if self.class_weight is not None:
             weights = weights * compute_sample_weight(self.class_weight, y)
-        if not np.any(weights):
-            raise ValueError("every sample has weight 0, from sample_weight and class_weight; one must be positive")
         rng = check_random_state(self.random_state)
         training, validation = self._split(rows, labels, weights, rng)
         network = Network.preset(
@@ -321,6 +319,8 @@ def _canonical(
     """Return the samples in an order of their own, equal ones merged, none of weight 0; equal weights become None."""
     distinct, place = np.unique(np.column_stack([labels, rows]), axis=0, return_inverse=True)
     total = np.bincount(place.ravel(), weights, len(distinct))
+    if not total.any():
+        raise ValueError("every sample to train on has weight 0, from sample_weight and class_weight")
     distinct, total = distinct[total > 0], total[total > 0]
     same = bool(np.all(total == total[0]))
     return np.ascontiguousarray(distinct[:, 1:]), distinct[:, 0].astype(np.int64), None if same else total
