@@ -74,7 +74,7 @@ def write_container(path: FilePath, kind: str, description: Mapping[str, Any], a
     front = len(header).to_bytes(8, "little") + header
     place = front.index((DIGEST_FIELD + NO_DIGEST).encode()) + len(DIGEST_FIELD)
     digest = _sha256(front, data[start:]).encode()
-    _replace(name, front[:place] + digest + front[place + len(NO_DIGEST) :], data[start:])
+    replace_file(name, front[:place] + digest + front[place + len(NO_DIGEST) :], data[start:])
 
 
 def read_container(path: FilePath, kind: str) -> tuple[dict[str, Any], Arrays]:
@@ -276,7 +276,7 @@ def _open_at_once(name: str, flags: int) -> int:
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _replace(path: str, *pieces: bytes | memoryview) -> None:
+def replace_file(path: str, *pieces: bytes | memoryview) -> None:
     """Write a file under another name, and rename it once it is on the disk."""
     mode = _mode_of_target(path)
     folder, name = os.path.split(os.path.realpath(path))

@@ -1,0 +1,92 @@
+"""The command line: ``ocdl train``, ``predict``, ``inspect`` and ``info``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+import ocdl
+from ocdl.cli import info, inspect, predict, train
+from ocdl.cli._output import UserError
+from ocdl.container import ModelFileError
+
+__all__ = ["main"]
+
+COMMANDS = (train, predict, inspect, info)
+MISTAKE, INTERRUPTED, NOBODY_READS = 2, 130, 141  # the shell's numbers for SIGINT and SIGPIPE: 128 + 2, 128 + 13
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 2 for a mistake of the user, 130 after Ctrl-C.
+
+    A mistake is one line on stderr. An error in ocdl itself is no mistake of the user and keeps its traceback.
+    """
+    try:
+        return _run(argv)
+    except BrokenPipeError:
+        code = NOBODY_READS
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        code = INTERRUPTED
+    except (UserError, ModelFileError) as error:
+        _complain(f"error: {error}")
+        code = MISTAKE
+    except OSError as error:
+        named = f": {os.fsdecode(error.filename)!r}" if isinstance(error.filename, (str, bytes)) else ""
+        _complain(f"error: {error.strerror or error}{named}")
+        code = MISTAKE
+    except MemoryError as error:
+        _complain(f"error: not enough memory: {error}" if str(error) else "error: not enough memory")
+        code = MISTAKE
+    _abandon_stdout_if_it_is_broken()
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as done:  # after --help and --version
+        sys.stdout.flush()
+        return int(done.code or 0)
+    arguments.run(arguments)
+    sys.stdout.flush()  # here, where a full disk or a closed pipe is noticed
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see {self.prog} --help")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="ocdl",
+        description="Deep learning as optimal control: train a network, use it, look into it.",
+        epilog="examples:\n  ocdl train --data spiral --out spiral.ocdl\n  ocdl predict spiral.ocdl points.csv",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"ocdl {ocdl.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_parser(commands)
+    return parser
+
+
+def _complain(message: str) -> None:
+    print("ocdl:", " ".join(message.splitlines()), file=sys.stderr)
+
+
+def _abandon_stdout_if_it_is_broken() -> None:
+    """Let Python not fail a second time when it flushes stdout at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)

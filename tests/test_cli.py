@@ -1,0 +1,566 @@
+"""The command line: every command end to end, and one line for every mistake of the user."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ocdl
+from ocdl.cli import main, train
+
+Run = Callable[..., tuple[int, str, str]]
+QUICK = ("--layers", "3", "--max-iter", "20")
+SPECIES = np.array(["setosa", "versicolor", "virginica"])
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command; return its exit code, and what it wrote to stdout and to stderr."""
+
+    def call(*argv: object) -> tuple[int, str, str]:
+        code = main([str(word) for word in argv])
+        written = capsys.readouterr()
+        return code, written.out, written.err
+
+    return call
+
+
+@pytest.fixture
+def iris(tmp_path: Path) -> Path:
+    """A CSV file with a header, whose labels are text."""
+    path = tmp_path / "iris.csv"
+    X, y = load_iris(return_X_y=True)
+    rows = [f"{','.join(map(str, row))},{SPECIES[label]}" for row, label in zip(X.tolist(), y, strict=True)]
+    path.write_text("\n".join(["a,b,c,d,species", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def model(iris: Path, run: Run, tmp_path: Path) -> Path:
+    """A model trained on `iris`."""
+    path = tmp_path / "model.ocdl"
+    assert run("train", "--data", iris, *QUICK, "--out", path, "--quiet") == (0, "", "")
+    return path
+
+
+def run_process(*argv: object, **settings: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ocdl", *map(str, argv)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **settings)
+
+
+def assert_one_line_error(result: tuple[int, str, str], *fragments: str) -> None:
+    code, out, err = result
+    assert (code, out) == (2, "")
+    assert err.startswith("ocdl: error: ")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    for fragment in fragments:
+        assert fragment in err
+
+
+# ---- info ----
+
+
+def test_info(run: Run) -> None:
+    code, out, err = run("info", "--json")
+    assert (code, err) == (0, "")
+    facts = json.loads(out)
+    assert facts["version"] == ocdl.__version__
+    assert facts["core"] == ocdl.build_info()
+    assert facts["threads"] == ocdl.get_num_threads()
+    assert facts["numpy"] == np.__version__
+    assert ocdl.__version__ in run("info")[1]
+
+
+def test_python_m_ocdl_is_the_command_line() -> None:
+    done = run_process("info", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["python"]
+    done = run_process("predict", "absent.ocdl", "absent.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "ocdl: error: No such file or directory: 'absent.ocdl'\n"
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "inspect", "info"])
+def test_help_has_examples(command: str, run: Run) -> None:
+    code, out, err = run(command, "--help")
+    assert (code, err) == (0, "")
+    assert f"examples:\n  ocdl {command}" in out
+    assert command in run("--help")[1]
+
+
+def test_version(run: Run) -> None:
+    assert run("--version") == (0, f"ocdl {ocdl.__version__}\n", "")
+
+
+# ---- train and predict ----
+
+
+def test_defaults_are_those_of_the_estimator() -> None:
+    from ocdl.cli import _parser
+
+    chosen = _parser().parse_args(["train", "--data", "spiral", "--out", "m"])
+    ours = (chosen.architecture, chosen.tableau, chosen.layers, chosen.loss, chosen.max_iter)
+    theirs = ocdl.ODEClassifier()
+    assert ours == (theirs.architecture, theirs.tableau, theirs.n_layers, theirs.loss, theirs.max_iter)
+
+
+@pytest.mark.parametrize("data", train.GENERATORS)
+def test_the_papers_data(data: str, run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("train", "--data", data, *QUICK, "--seed", 3, "--out", tmp_path / "m.ocdl", "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert facts["iterations"] == 20
+    assert facts["test_samples"] == pytest.approx((facts["train_samples"] + facts["test_samples"]) / 4, abs=1)
+    assert 0.4 < facts["test_accuracy"] <= 1
+
+
+def test_the_report(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("train", "--data", "spiral", *QUICK, "--test-size", 0, "--out", tmp_path / "m.ocdl")
+    assert code == 0
+    assert [line.split("  ")[0] for line in out.splitlines()] == [
+        "train accuracy", "test accuracy", "loss", "iterations", "seconds", "model file"
+    ]  # fmt: skip
+    assert "no samples held out" in out
+
+
+def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "data.npz"
+    np.savez(data, X=1e6 + np.arange(24.0).reshape(12, 2), y=np.repeat([0, 1], 6))
+    options = ("train", "--data", data, *QUICK, "--no-scaling", "--out", tmp_path / "m.ocdl")
+    code, out, err = run(*options, "--json")
+    assert code == 0
+    assert json.loads(out)
+    assert err.startswith("ocdl: warning: every unit is saturated at the start")
+    assert all(line.startswith("ocdl: warning: ") for line in err.splitlines())
+    code, out, err = run(*options, "--json", "--quiet")
+    assert (code, err) == (0, "")
+    assert json.loads(out)
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
+def test_predictions_are_those_of_the_pipeline(loss: str, iris: Path, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "m.ocdl"
+    code, out, _ = run("train", "--data", iris, *QUICK, "--loss", loss, "--seed", 5, "--out", path, "--json")
+    assert code == 0
+    X, y = load_iris(return_X_y=True)
+    y = SPECIES[y]
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=38, stratify=y, random_state=5)
+    estimator = ocdl.ODEClassifier(n_layers=3, max_iter=20, loss=loss, random_state=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it has not converged
+        pipeline = make_pipeline(StandardScaler(), estimator).fit(X_train, y_train)
+    assert json.loads(out)["test_accuracy"] == pipeline.score(X_test, y_test)
+    _, out, _ = run("predict", path, iris, "--json", "--proba")
+    facts = json.loads(out)
+    assert facts["predictions"] == pipeline.predict(X).tolist()
+    assert facts["probabilities"] == pipeline.predict_proba(X).tolist()
+    assert facts["classes"] == pipeline.classes_.tolist()
+
+
+def test_predictions_as_csv(model: Path, iris: Path, run: Run, tmp_path: Path) -> None:
+    _, out, err = run("predict", model, iris, "--proba")
+    rows = list(csv.reader(io.StringIO(out)))
+    assert err == ""
+    assert rows[0] == ["prediction", *(f"probability of {name}" for name in SPECIES)]
+    assert len(rows) == 151
+    for row in rows[1:]:
+        assert row[0] == SPECIES[np.argmax([float(text) for text in row[1:]])]
+    target = tmp_path / "predictions.csv"
+    assert run("predict", model, iris, "--proba", "--out", target) == (0, "", "")
+    assert target.read_text() == out
+
+
+def test_columns_are_found_by_their_names(model: Path, iris: Path, run: Run, tmp_path: Path) -> None:
+    expected = run("predict", model, iris)
+    rows = [line.split(",") for line in iris.read_text().splitlines()]
+    other = tmp_path / "other.csv"
+    for order in ([3, 0, 2, 1], [4, 1, 0, 3, 2]):
+        other.write_text("\n".join(";".join(row[j] for j in order) for row in rows))
+        assert run("predict", model, other) == expected
+    for width in (4, 5):  # without a header they are taken in order, with the labels or without
+        other.write_text("\r\n".join("\t".join(row[:width]) for row in rows[1:]))
+        assert run("predict", model, other) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "classes", "names"),
+    [
+        ("1,2,a\n3,4,b\n", None, ["a", "b"], None),
+        ("p,q,r\n1,2,a\n3,4,b\n", None, ["a", "b"], ["p", "q"]),
+        ("p;q;r\n1;2;10\n3;4;9\n", None, [9, 10], ["p", "q"]),
+        ("p\tq\tr\n1\t2\t-1\n3\t4\t0\n", "p", [1, 3], ["q", "r"]),
+        ("\ufeffp,q\n\n 1e3 , 01\n-.5,1.\n\n", None, ["01", "1."], ["p"]),
+        ('"p, of x; y",q\n1,"a\nb"\n2,c\n', None, ["a\nb", "c"], ["p, of x; y"]),
+        ("0,1,label\n5,6,1\n7,8,2\n", None, [1, 2], ["0", "1"]),
+        ("label,0,1\n1,5,6\n2,7,8\n", "label", [1, 2], ["0", "1"]),
+        ("1,2,3\n4,5,6\n", "1", [1, 4], None),
+    ],
+)
+def test_csv_files_are_understood(
+    text: str, target: str | None, classes: list[Any], names: list[str] | None, run: Run, tmp_path: Path
+) -> None:
+    data, path = tmp_path / "data.csv", tmp_path / "m.ocdl"
+    data.write_text(text, encoding="utf-8")
+    chosen = () if target is None else ("--target", target)
+    result = run("train", "--data", data, *chosen, *QUICK, "--test-size", 0, "--quiet", "--out", path)
+    assert result == (0, "", "")
+    facts = json.loads(run("inspect", path, "--json")[1])
+    assert (facts["classes"], facts["feature_names"]) == (classes, names)
+    code, out, _ = run("predict", path, data, "--json")
+    assert code == 0
+    assert len(json.loads(out)["predictions"]) == 2
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [True, False], [1.0, 2.0], ["in", "out"]], ids=repr)
+def test_npz_files(labels: list[Any], run: Run, tmp_path: Path) -> None:
+    data, path = tmp_path / "data.npz", tmp_path / "m.ocdl"
+    np.savez(data, X=np.arange(24, dtype=np.float32).reshape(12, 2), y=np.repeat(labels, 6))
+    assert run("train", "--data", data, *QUICK, "--no-scaling", "--quiet", "--out", path) == (0, "", "")
+    code, out, _ = run("predict", path, data, "--json")
+    assert code == 0
+    assert json.loads(out)["classes"] == sorted(labels)
+
+
+def test_files_of_the_estimator_are_read(run: Run, tmp_path: Path, iris: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    estimator = ocdl.ODEClassifier(n_layers=3, tol=10, random_state=0).fit(X, y)
+    estimator.save(tmp_path / "e.ocdl")
+    np.savez(tmp_path / "X.npz", X=X)
+    _, out, _ = run("predict", tmp_path / "e.ocdl", tmp_path / "X.npz", "--json", "--proba")
+    assert json.loads(out)["predictions"] == estimator.predict(X).tolist()
+    assert json.loads(out)["probabilities"] == estimator.predict_proba(X).tolist()
+    assert json.loads(run("inspect", tmp_path / "e.ocdl", "--json")[1])["classes"] == [0, 1, 2]
+    assert_one_line_error(run("predict", tmp_path / "e.ocdl", iris), "has 5 columns, but the model takes 4")
+
+
+# ---- inspect ----
+
+
+def test_inspect(model: Path, run: Run) -> None:
+    code, out, err = run("inspect", model)
+    assert (code, err) == (0, "")
+    assert "setosa, versicolor, virginica" in out
+    assert "a, b, c, d" in out
+    facts = json.loads(run("inspect", model, "--json")[1])
+    assert facts["format_version"] == 1
+    assert facts["ocdl"] == ocdl.__version__
+    assert facts["time_steps"]["count"] == facts["network"]["n_layers"] == 3
+    assert facts["metadata"]["command_line"]["target_name"] == "species"
+
+
+def test_inspect_counts_the_steps_and_knows_networks_without_classes(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "m.ocdl"
+    net = ocdl.Network.preset("odenet", 2, 4)
+    u = net.init(0)
+    u.h[...] = [0, 0.5, -0.25, 0]
+    ocdl.save(path, net, u, note="by hand")
+    facts = json.loads(run("inspect", path, "--json")[1])
+    assert facts["time_steps"] == {
+        "count": 4, "zero": 2, "negative": 1, "least": -0.25, "greatest": 0.5, "sum": 0.25
+    }  # fmt: skip
+    assert facts["metadata"] == {"note": "by hand"}
+    assert "2 zero" in run("inspect", path)[1]
+    net = ocdl.Network.preset("net", 2, 4)
+    ocdl.save(path, net, net.init(0))
+    assert "feed-forward" in run("inspect", path)[1]
+
+
+# ---- mistakes ----
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "it is empty"),
+        ("\n\n", "it is empty"),
+        ("a,b\n", "it has a header, but no samples"),
+        ("1\n2\n", "row 1 has one column"),
+        ("1,2,a\n3,b\n", "row 2 has 2 columns, but row 1 has 3"),
+        ("x,y,z\n1,2,a\n3,four,b\n", "row 3, column 2 ('y'): 'four' is no number"),
+        ("1,2,a\n\n3,,b\n", "row 3, column 2: the value is missing"),
+        ("1,2,a\n3,NaN,b\n", "row 2, column 2: the value is missing: 'NaN'"),
+        ("NA,2,a\n3,4,b\n", "row 1, column 1: the value is missing: 'NA'; row 1 is no header"),
+        ("1,2,a\n3,inf,b\n", "row 2, column 2: 'inf' is no number"),
+        ("1,2,a\n3,1e999,b\n", "row 2, column 2: '1e999' is too large"),
+        ("1,2,a\n3,1_000,b\n", "row 2, column 2: '1_000' is no number"),
+        ("1,2,a\n3,4,\n", "row 2, column 3: the label is missing"),
+        ("x,y\n1,a\n2,a\n", "column 2 ('y') has one class, 'a'"),
+        ("x,x,y\n1,2,a\n3,4,b\n", "row 1: the header has 'x' twice"),
+        ('1,"a\n2,b\n', "row 2: unexpected end of data"),
+        ("1,a\n2,b\n3,b\n", "class 'a' has one sample"),
+        ("1,a\n2,b\n3,b\n4,a\n", "both need one of each of the 2 classes"),
+        ("1e308,a\n-1e308,a\n1e308,b\n-1e308,b\n" * 4, "feature 1 are too large to be standardised"),
+        (b"\xff\xfe\x00", "it is no text in UTF-8"),
+    ],
+)
+def test_bad_csv_files(text: str | bytes, message: str, run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    data.write_bytes(text if isinstance(text, bytes) else text.encode())
+    result = run("train", "--data", data, *QUICK, "--out", tmp_path / "m.ocdl")
+    assert_one_line_error(result, message)
+    assert list(tmp_path.iterdir()) == [data]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"y": [0, 1]}, "it has no array X; it has y"),
+        ({"X": [[1.0], [2.0]]}, "it has no array y"),
+        ({"X": [1.0, 2.0], "y": [0, 1]}, "X must have numbers of shape (samples, features)"),
+        ({"X": [["a"], ["b"]], "y": [0, 1]}, "X must have numbers"),
+        ({"X": np.empty((0, 2)), "y": [0, 1]}, "X must have numbers"),
+        ({"X": [[1.0, 2.0], [3.0, np.nan]], "y": [0, 1]}, "X, row 2, column 2: nan is not finite"),
+        ({"X": [[1.0], [2.0]], "y": [0, 1, 2]}, "X has 2 samples, but y has 3 labels"),
+        ({"X": [[1.0], [2.0]], "y": [0.5, 1]}, "y must have whole numbers or text"),
+        ({"X": [[1.0], [2.0]], "y": [np.nan, 1]}, "y must have whole numbers or text"),
+        ({"X": [[1.0], [2.0]], "y": [3, 3]}, "y has one class, 3"),
+        ({"X": [[1.0], [2.0]], "y": np.array([0, 1], dtype=object)}, "arrays of Python objects are not read"),
+    ],
+)
+def test_bad_npz_files(arrays: dict[str, Any], message: str, run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "data.npz"
+    np.savez(data, **arrays)
+    assert_one_line_error(run("train", "--data", data, *QUICK, "--out", tmp_path / "m.ocdl"), message)
+    assert list(tmp_path.iterdir()) == [data]
+
+
+@pytest.mark.parametrize("content", [b"", b"1,2\n", b"PK\x03\x04 not really", "npy"])
+def test_files_that_are_no_npz(content: bytes | str, run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "data.npz"
+    with open(data, "wb") as file:
+        if isinstance(content, str):
+            np.save(file, np.eye(2))
+        else:
+            file.write(content)
+    assert_one_line_error(run("train", "--data", data, "--out", tmp_path / "m.ocdl"), "it is no NPZ file")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "required: COMMAND"),
+        (("fly",), "invalid choice: 'fly'"),
+        (("train", "--out", "m"), "required: --data"),
+        (("train", "--data", "spiral"), "required: --out"),
+        (("train", "--data", "spiralll", "--out", "m"), "'spiralll' is no file and none of spiral"),
+        (("train", "--data", ".", "--out", "m"), "Is a directory: '.'"),
+        (("train", "--data", "spiral", "--target", "a", "--out", "m"), "--target is for CSV files"),
+        (("train", "--data", "spiral", "--out", "m", "--layers", "0"), "--layers: must be a whole number from 1"),
+        (("train", "--data", "spiral", "--out", "m", "--seed", "-1"), "--seed: must be a whole number from 0"),
+        (("train", "--data", "spiral", "--out", "m", "--test-size", "1"), "--test-size: must be at least 0"),
+        (("train", "--data", "spiral", "--out", "m", "--test-size", "nan"), "--test-size: must be at least 0"),
+        (("train", "--data", "spiral", "--out", "m", "--tableau", "rk99"), "invalid choice: 'rk99'"),
+        (("train", "--data", "spiral", "--out", "m", "--loss", "hinge"), "invalid choice: 'hinge'"),
+        (("train", "--data", "spiral", "--out", "m", "--architecture", "x"), "invalid choice: 'x'"),
+        (("train", "--data", "spiral", "--out", "absent/m"), "There is no such folder: 'absent'"),
+        (("train", "--data", "spiral", "--out", "."), "Is a directory: '.'"),
+        (("train", "--dat", "spiral", "--out", "m"), "required: --data"),
+        (("inspect", "absent.ocdl"), "No such file or directory: 'absent.ocdl'"),
+    ],
+)
+def test_bad_options(
+    options: tuple[str, ...], message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_one_line_error(run(*options), message)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "message"), [("colour", "no column is named 'colour'; row 1 has a, b"), ("6", "none of the 5 columns")]
+)
+def test_a_target_that_is_not_there(target: str, message: str, iris: Path, run: Run, tmp_path: Path) -> None:
+    assert_one_line_error(run("train", "--data", iris, "--target", target, "--out", tmp_path / "m"), message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,c\n1,2,3\n", "the header lacks column 'd'"),
+        ("a,b,c,d,e\n1,2,3,4,5\n", "the header has column 'e'"),
+        ("1,2,3\n", "row 1 has 3 columns, but the model takes 4 features"),
+        ("a,b,c,d\n1,2,3,x\n", "row 2, column 4 ('d'): 'x' is no number"),
+        ("", "it is empty"),
+    ],
+)
+def test_samples_that_do_not_fit_the_model(text: str, message: str, model: Path, run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "new.csv"
+    data.write_text(text)
+    before = sorted(tmp_path.iterdir())
+    assert_one_line_error(run("predict", model, data, "--out", tmp_path / "p.csv"), message)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_files_that_hold_no_classifier(model: Path, iris: Path, run: Run, tmp_path: Path) -> None:
+    for command in (("predict", iris, iris), ("inspect", iris)):
+        assert_one_line_error(run(*command), "no ocdl file")
+    net, u, metadata = ocdl.load(model)
+    ocdl.save(model, net, u)
+    assert_one_line_error(run("predict", model, iris), "holds a network without classes")
+    for part, value in [
+        ("classes", ["a"]),
+        ("classes", [[], [], []]),
+        ("loss", "hinge"),
+        ("mean", [0.0]),
+        ("mean", "much"),
+        ("scale", [0.0] * 4),
+        ("feature_names", ["a"]),
+        ("feature_names", [1, 2, 3, 4]),
+        ("target_name", 3),
+        ("target_position", 9),
+        ("surprise", 1),
+    ]:
+        ocdl.save(model, net, u, command_line=metadata["command_line"] | {part: value})
+        for command in (("predict", model, iris), ("inspect", model)):
+            assert_one_line_error(run(*command), "holds no classifier that this ocdl can load")
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+def test_a_full_disk_leaves_nothing_behind(
+    function: str, model: Path, iris: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = sorted(tmp_path.iterdir())
+    old = model.read_bytes()
+    monkeypatch.setattr(os, function, fail)
+    result = run("train", "--data", iris, *QUICK, "--quiet", "--out", model)
+    assert_one_line_error(result, f"No space left on device: {str(model)!r}")
+    result = run("predict", model, iris, "--out", tmp_path / "p.csv")
+    assert_one_line_error(result, "No space left on device")
+    assert sorted(tmp_path.iterdir()) == before
+    assert model.read_bytes() == old
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_protected_folder(model: Path, iris: Path, run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "protected"
+    folder.mkdir(mode=0o500)
+    assert_one_line_error(run("train", "--data", "spiral", "--out", folder / "m.ocdl"), "Permission denied")
+    assert_one_line_error(run("predict", model, iris, "--out", folder / "p.csv"), "Permission denied")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_is_none_or_cannot_be_written_to(
+    model: Path, iris: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    assert_one_line_error(run("predict", model, iris, "--out", iris / "p.csv"), "There is no such folder")
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    assert_one_line_error(run("train", "--data", iris, "--out", tmp_path / "m"), "Permission denied")
+    assert_one_line_error(run("predict", model, iris, "--out", tmp_path / "p.csv"), "Permission denied")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_inputs_are_not_replaced(model: Path, iris: Path, run: Run) -> None:
+    text, old = iris.read_text(), model.read_bytes()
+    for command in (
+        ("train", "--data", iris, "--out", iris),
+        ("predict", model, iris, "--out", iris),
+        ("predict", model, iris, "--out", model),
+    ):
+        assert_one_line_error(run(*command), "would replace a file that is read")
+    assert (iris.read_text(), model.read_bytes()) == (text, old)
+
+
+def test_samples_from_a_pipe(model: Path, iris: Path, run: Run) -> None:
+    done = run_process("predict", model, "/dev/stdin", input=iris.read_text())
+    assert (done.returncode, done.stdout, done.stderr) == run("predict", model, iris)
+
+
+def test_nobody_reads_stdout(model: Path, iris: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "ocdl", "predict", str(model), str(iris)]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_stdout_on_a_full_disk() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "ocdl", "info"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (2, "ocdl: error: No space left on device\n")
+
+
+def test_not_enough_memory_is_one_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(ocdl.Network, "init", fail)
+    assert_one_line_error(run("train", "--data", "spiral", "--out", tmp_path / "m"), "not enough memory")
+
+
+def test_errors_in_ocdl_keep_their_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr("ocdl.cli.info.aligned", fail)
+    with pytest.raises(ValueError, match="a bug"):
+        run("info")
+
+
+# ---- Ctrl-C ----
+
+
+def test_ctrl_c(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ocdl.cli.info.aligned", interrupt)
+    assert run("info") == (130, "", "ocdl: interrupted\n")
+
+
+def test_ctrl_c_ends_a_training_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "ocdl",
+        "train",
+        "--data",
+        "spiral",
+        "--layers",
+        "20000",
+        "--max-iter",
+        "1000000",
+        "--out",
+        "m.ocdl",
+    ]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 60
+        while _seconds_of_work(process.pid) < 4 and time.monotonic() < deadline:  # then it trains
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, out, err) == (130, "", "ocdl: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def _seconds_of_work(pid: int) -> float:
+    after_the_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(after_the_name[11]) / os.sysconf("SC_CLK_TCK")
