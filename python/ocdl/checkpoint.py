@@ -20,10 +20,9 @@ DEFAULT_PAUSE = 30.0  # seconds between two checkpoints, unless a number of iter
 
 def fingerprint(problem: Problem, optimiser: object) -> dict[str, Any]:
     """Return what a checkpoint and the training that resumes it must have in common."""
-    objective = problem.objective
     return {
         "network": network_to_dict(problem.net),
-        "objective": repr(objective),
+        "objective": repr(problem.objective),
         "optimiser": repr(optimiser),
         "freeze": list(problem.frozen),
         "data": _digest(problem),

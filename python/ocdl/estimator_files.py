@@ -58,7 +58,7 @@ def load(path: FilePath, kind: type[Estimator]) -> Estimator:
 def _stored(name: str, value: Any) -> Any:
     """Return a parameter as JSON can hold it."""
     if isinstance(value, Tableau):
-        return {"name": value.name} | {part: getattr(value, part).tolist() for part in ("A", "b", "c")}
+        return files.tableau_to_dict(value)
     if isinstance(value, Regulariser):
         return {"tikhonov": value.tikhonov, "l1": value.l1, "time_smoothness": value.time_smoothness}
     if name == "optimiser" and value is not None:
@@ -72,8 +72,7 @@ def _stored(name: str, value: Any) -> Any:
 
 def _restored(name: str, value: Any) -> Any:
     if name == "tableau" and isinstance(value, dict):
-        record = exact_record(value, "the tableau", ("name", "A", "b", "c"))
-        return Tableau(record["A"], record["b"], record["c"], name=record["name"])
+        return files.tableau_from_dict(value)
     if name == "regulariser" and value is not None:
         return Regulariser(**exact_record(value, "the regulariser", ("tikhonov", "l1", "time_smoothness")))
     if name == "optimiser" and value is not None:

@@ -108,14 +108,27 @@ def load(path: FilePath) -> Model:
 
 def network_to_dict(net: Network) -> dict[str, Any]:
     """Return the arguments that make the network, for JSON: the tableau by its coefficients, the dtype by its name."""
-    tableau = {"name": net.tableau.name} | {part: getattr(net.tableau, part).tolist() for part in ("A", "b", "c")}
-    return net._arguments() | {"tableau": tableau, "dtype": net.dtype.name}
+    return net._arguments() | {"tableau": tableau_to_dict(net.tableau), "dtype": net.dtype.name}
 
 
 def network_from_dict(d: object) -> Network:
     """Return the network of `network_to_dict`, or raise a ValueError that says what is wrong; allocates no controls."""
     arguments = exact_record(d, "the network", [field.name for field in dataclasses.fields(Architecture) if field.init])
-    tableau = exact_record(arguments["tableau"], "the tableau", ("name", "A", "b", "c"))
+    try:
+        _validation.choice(arguments["dtype"], "dtype", ("float64", "float32"))
+        return Network(**(arguments | {"tableau": tableau_from_dict(arguments["tableau"])}))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"it describes no valid network: {error!s:.300}") from error
+
+
+def tableau_to_dict(tableau: Tableau) -> dict[str, Any]:
+    """Return the name and the coefficients of a method, for JSON."""
+    return {"name": tableau.name} | {part: getattr(tableau, part).tolist() for part in ("A", "b", "c")}
+
+
+def tableau_from_dict(d: object) -> Tableau:
+    """Return the method of `tableau_to_dict`; ValueError or TypeError where it is none."""
+    tableau = exact_record(d, "the tableau", ("name", "A", "b", "c"))
     A = tableau["A"]
     if not isinstance(A, list):
         raise ValueError(f"the tableau's A must be a list of lists, got {type(A).__name__}")
@@ -123,12 +136,7 @@ def network_from_dict(d: object) -> Network:
     for name, row in [("b", tableau["b"]), ("c", tableau["c"]), *((f"A[{i}]", row) for i, row in enumerate(A))]:
         if not isinstance(row, list) or not all(type(entry) in (int, float) for entry in row):
             raise ValueError(f"the tableau's {name} must be a list of numbers, got {row!r:.80}")
-    try:
-        _validation.choice(arguments["dtype"], "dtype", ("float64", "float32"))
-        method = Tableau(A, tableau["b"], tableau["c"], name=tableau["name"])
-        return Network(**(arguments | {"tableau": method}))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"it describes no valid network: {error!s:.300}") from error
+    return Tableau(A, tableau["b"], tableau["c"], name=tableau["name"])
 
 
 def controls_to_arrays(net: Network, u: Controls, name: str = "u") -> Arrays:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ocdl._validation import FloatArray, LabelArray
 
 if TYPE_CHECKING:
@@ -84,16 +82,6 @@ class History:
 
         The start has no place on a logarithmic axis and is drawn at 1/2.
         """
-        if ax is None:
-            from matplotlib import pyplot
+        from ocdl import plot
 
-            _, ax = pyplot.subplots(layout="constrained")
-        iterations = np.arange(len(self), dtype=np.float64)
-        (line,) = ax.loglog(np.maximum(iterations, 0.5), self.loss, label="training")
-        if np.isfinite(self.val_loss).any():
-            at = np.maximum(self.evaluated, 0.5)
-            ax.loglog(at, self.val_loss, "--", color=line.get_color(), label="validation")
-            ax.legend()
-        ax.set_xlabel("iteration")
-        ax.set_ylabel("loss")
-        return ax
+        return plot.history(self, ax=ax).ax

@@ -193,7 +193,7 @@ class Network(Architecture):
             Weights of the samples' losses, not negative.
         """
         vector, X, labels, weights = self._problem(u, X, y, sample_weight)
-        J = self._core_network.value(vector, X, labels, weights, _core_of(objective))
+        J = self._core_network.value(vector, X, labels, weights, core_of(objective))
         if not math.isfinite(J):
             overflow.report(self._core_network, vector, X)
         return J
@@ -215,7 +215,7 @@ class Network(Architecture):
         """
         vector, X, labels, weights = self._problem(u, X, y, sample_weight)
         J, gradient, input_gradient, finite = self._core_network.value_and_grad(
-            vector, X, labels, weights, _core_of(objective), _validation.boolean(input_grad, "input_grad")
+            vector, X, labels, weights, core_of(objective), _validation.boolean(input_grad, "input_grad")
         )
         if not finite:
             overflow.report(self._core_network, vector, X)
@@ -252,7 +252,7 @@ class Network(Architecture):
         True
         """
         vector, X, labels, weights = self._problem(u, X, y, sample_weight)
-        costates = self._core_network.adjoint(vector, X, labels, weights, _core_of(objective))
+        costates = self._core_network.adjoint(vector, X, labels, weights, core_of(objective))
         if _core.first_non_finite(costates) >= 0:
             overflow.report(self._core_network, vector, X)
         return costates
@@ -335,7 +335,8 @@ class Network(Architecture):
         return vector, rows, labels, _validation.weights(sample_weight, len(rows), self.dtype)
 
 
-def _core_of(objective: Objective) -> _core.Objective:
+def core_of(objective: Objective) -> _core.Objective:
+    """Return what the core takes for an objective."""
     if not isinstance(objective, Objective):
         raise TypeError(f"objective must be an Objective, got {type(objective).__name__}")
     return objective._core_objective

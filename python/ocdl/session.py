@@ -193,6 +193,10 @@ class Session:
             return None
         return Evaluated(self.iteration, training[1], *validation, self.controls.h.copy())
 
+    def last_evaluation(self) -> Evaluated | None:
+        """Return accuracies and validation at the current controls, computed once."""
+        return self.evaluated[-1] if self.is_evaluated else self.evaluate()
+
     def note_evaluation(self, *, keep_best: bool) -> None:
         """Evaluate, and with `keep_best` keep the controls where the validation loss has become lower."""
         found = self.evaluate()

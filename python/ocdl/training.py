@@ -14,7 +14,7 @@ from ocdl import _core, _validation
 from ocdl import checkpoint as checkpoints
 from ocdl.controls import PARTS, Controls
 from ocdl.history import History
-from ocdl.network import DEFAULT_OBJECTIVE, Network
+from ocdl.network import DEFAULT_OBJECTIVE, Network, core_of
 from ocdl.objective import Objective
 from ocdl.optimisers import Backtracking, Chain, Optimiser, stages_of
 from ocdl.randomness import seed_of
@@ -271,7 +271,7 @@ def _next_multiple(iteration: int, every: int) -> int:
 
 
 def _result(session: Session, status: Status, patience: int | None) -> Result:
-    last = None if status is Status.INTERRUPTED else session.evaluate()
+    last = None if status is Status.INTERRUPTED else session.last_evaluation()
     history, controls, best = session.history(last), session.controls, session.best
     message = (
         f"{status.value}: loss {history.loss[-1]:.6g}, gradient norm {history.gradient_norm[-1]:.3g} "
@@ -296,8 +296,7 @@ def _problem(
 ) -> tuple[Problem, Any]:
     """Return what is trained, checked, and the start as a vector of its own."""
     vector, rows, labels, weights = net._problem(u, X, y, sample_weight)
-    if not isinstance(objective, Objective):
-        raise TypeError(f"objective must be an Objective, got {type(objective).__name__}")
+    core_of(objective)  # it says what is no objective
     frozen = _frozen(freeze)
     start = Controls(net._layout, vector.copy())
     if net.time_steps == "simplex":
