@@ -1,0 +1,220 @@
+"""One HTML page that needs nothing but itself: text, tables and pictures, on a phone, on a screen and on paper.
+
+The functions return `Html`. Whatever else they are given is text and is escaped, so that no content can break the page.
+
+Examples
+--------
+>>> from ocdl import page
+>>> result = page.table(("network", "accuracy"), [("net", "0.91"), ("resnet", "0.99")], numeric=(1,))
+>>> html = page.document("Results", "Two networks.", [page.section("Accuracy", page.paragraph("n < 3"), result)])
+>>> "n &lt; 3" in html
+True
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+
+__all__ = ["Html", "Section", "details", "document", "figure", "paragraph", "section", "table"]
+
+SECTIONS_WITHOUT_CONTENTS = 3  # a longer page begins with a table of contents
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # the browser fetches nothing
+STYLE = """\
+:root { color-scheme: light dark; --ink: #1c1e21; --soft: #5c636b; --paper: #fff; --line: #d5d9de; --tint: #f4f6f8;
+  --accent: #0b5cad; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e6e9; --soft: #a2a9b1; --paper: #16181b; --line: #3a3f45; --tint: #202327; --accent: #7db8f2; } }
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
+body { margin: 0 auto; max-width: 72rem; padding: 1.5rem 1.25rem 3rem; background: var(--paper); color: var(--ink);
+  font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: break-word; }
+h1 { margin: 0 0 .5rem; font-size: clamp(1.6rem, 5vw, 2.3rem); line-height: 1.2; }
+h2 { margin: 0 0 .75rem; font-size: 1.35rem; line-height: 1.3; }
+p { margin: 0 0 1rem; max-width: 44rem; }
+header p { color: var(--soft); font-size: 1.08rem; }
+a { color: var(--accent); }
+nav { margin: 0 0 1.5rem; padding: .75rem 1rem; background: var(--tint); border-radius: .5rem; }
+nav ul { margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .35rem 1.5rem; list-style: none; }
+section { margin: 0; padding: 1.75rem 0 .75rem; border-top: 1px solid var(--line); scroll-margin-top: .5rem; }
+.scroll { margin: 0 0 1.25rem; overflow-x: auto; }
+.scroll:focus-visible { outline: 2px solid var(--accent); }
+table { border-collapse: collapse; font-size: .95rem; }
+caption { padding: 0 0 .5rem; text-align: left; color: var(--soft); }
+th, td { padding: .4rem 1.1rem .4rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
+tbody th { font-weight: 600; }
+.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+figure { margin: 0 0 1.5rem; }
+figure img { display: block; max-width: 100%; height: auto; padding: .5rem; background: #fff;
+  border: 1px solid var(--line); border-radius: .5rem; }
+figcaption { margin: .5rem 0 0; max-width: 44rem; color: var(--soft); font-size: .95rem; }
+details { margin: 0 0 1.25rem; padding: .6rem 1rem; background: var(--tint); border-radius: .5rem; }
+details[open] > summary { margin-bottom: .75rem; }
+summary { cursor: pointer; font-weight: 600; }
+@media print {
+  :root { color-scheme: light; --ink: #000; --soft: #333; --paper: #fff; --line: #999; --tint: #fff; --accent: #000; }
+  body { max-width: none; padding: 0; font-size: 10pt; }
+  nav { display: none; }
+  .scroll { overflow: visible; }
+  h2 { break-after: avoid; }
+  figure, tr { break-inside: avoid; } }"""
+
+
+class Html(str):
+    """Text that is already HTML and is not escaped again."""
+
+    __slots__ = ()
+
+
+class Section(Html):
+    """The HTML of a section, which knows what the table of contents needs."""
+
+    __slots__ = ("anchor", "heading")
+    heading: str
+    anchor: str
+
+    def __new__(cls, html: str, heading: str, anchor: str) -> Section:
+        """Return the section whose HTML is given."""
+        made = super().__new__(cls, html)
+        made.heading, made.anchor = heading, anchor
+        return made
+
+
+def document(title: str, lead: str, sections: Sequence[Section]) -> Html:
+    """Return the whole page: a heading, a sentence or two that lead to the rest, and the sections.
+
+    Parameters
+    ----------
+    title : str
+        The heading, and the name of the page in the browser.
+    lead : str
+        What the page is about; text, or `Html`.
+    sections : sequence of Section
+        More than three get a table of contents.
+
+    Returns
+    -------
+    Html
+        The page, in UTF-8 when it is encoded by default.
+    """
+    anchors = [part.anchor for part in sections]
+    for anchor in anchors:
+        if anchors.count(anchor) > 1:
+            raise ValueError(f"two sections have the anchor {anchor!r}; give one of them another by anchor=")
+    contents = ""
+    if len(sections) > SECTIONS_WITHOUT_CONTENTS:
+        links = "\n".join(f'<li><a href="#{escape(part.anchor)}">{escape(part.heading)}</a></li>' for part in sections)
+        contents = f'<nav aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>\n'
+    return Html(
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n"
+        f"<header>\n<h1>{escape(title)}</h1>\n{paragraph(lead)}\n</header>\n{contents}"
+        f"<main>\n{_joined(sections)}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def section(heading: str, *parts: str, anchor: str | None = None) -> Section:
+    """Return a section; its anchor, for links to it, comes from the heading unless it is given."""
+    if anchor is None:
+        anchor = re.sub(r"\W+", "-", heading.lower()).strip("-")
+    if not re.fullmatch(r"\S+", anchor):
+        raise ValueError(f"an anchor must be text without spaces, got {anchor!r} for the section {heading!r}")
+    html = f'<section id="{escape(anchor)}">\n<h2>{escape(heading)}</h2>\n{_joined(parts)}\n</section>'
+    return Section(html, heading, anchor)
+
+
+def paragraph(text: str) -> Html:
+    """Return a paragraph."""
+    return Html(f"<p>{_escaped(text)}</p>")
+
+
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str | None = None, numeric: Sequence[int] = ()
+) -> Html:
+    """Return a table, which scrolls sideways by itself when the window is narrower.
+
+    Parameters
+    ----------
+    header : sequence of str
+        The names of the columns.
+    rows : iterable of sequences of str
+        The cells; the first one of a row names it.
+    caption : str, optional
+        What stands above the table.
+    numeric : sequence of int, optional
+        The columns that hold numbers and are flush right, counted from 0.
+
+    Returns
+    -------
+    Html
+        The table.
+    """
+    wrong = [column for column in numeric if not 0 <= column < len(header)]
+    if wrong:
+        raise ValueError(f"numeric must have columns from 0 to {len(header) - 1}, got {wrong[0]}")
+    style = [' class="number"' if column in numeric else "" for column in range(len(header))]
+    lines = []
+    for row in rows:
+        if len(row) != len(header):
+            raise ValueError(f"a row has {len(row)} cells, but the header has {len(header)}: {row!r:.200}")
+        first, *others = (_escaped(cell) for cell in row)
+        cells = "".join(f"<td{style[i]}>{cell}</td>" for i, cell in enumerate(others, 1))
+        lines.append(f'<tr><th scope="row"{style[0]}>{first}</th>{cells}</tr>\n')
+    names = "".join(f'<th scope="col"{style[i]}>{_escaped(name)}</th>' for i, name in enumerate(header))
+    described = "" if caption is None else f"<caption>{_escaped(caption)}</caption>\n"
+    return Html(
+        f'<div class="scroll" tabindex="0">\n<table>\n{described}<thead>\n<tr>{names}</tr>\n</thead>\n'
+        f"<tbody>\n{''.join(lines)}</tbody>\n</table>\n</div>"
+    )
+
+
+def figure(image: bytes, mime: str, *, alt: str, caption: str, width: int | None = None) -> Html:
+    """Return a picture that is part of the page.
+
+    Parameters
+    ----------
+    image : bytes
+        The contents of the picture's file.
+    mime : str
+        What they are, such as ``"image/png"``.
+    alt : str
+        What is to be seen, for those who do not see it.
+    caption : str
+        What stands below the picture; text, or `Html`.
+    width : int, optional
+        The width in CSS pixels, where the window has them; unless given, that of the picture.
+
+    Returns
+    -------
+    Html
+        The figure.
+    """
+    if not re.fullmatch(r"image/[a-z0-9.+-]+", mime):
+        raise ValueError(f"mime must be the type of a picture such as 'image/png', got {mime!r}")
+    if not alt.strip():
+        raise ValueError("alt must say what the picture shows, got an empty text")
+    size = "" if width is None else f' width="{width:d}"'
+    data = base64.b64encode(image).decode("ascii")
+    return Html(
+        f'<figure>\n<img src="data:{mime};base64,{data}" alt="{escape(alt)}"{size}>\n'
+        f"<figcaption>{_escaped(caption)}</figcaption>\n</figure>"
+    )
+
+
+def details(summary: str, *parts: str) -> Html:
+    """Return parts that are folded away below a line that names them."""
+    return Html(f"<details>\n<summary>{_escaped(summary)}</summary>\n{_joined(parts)}\n</details>")
+
+
+def _escaped(text: str) -> str:
+    return text if isinstance(text, Html) else escape(text)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "\n".join(_escaped(part) for part in parts)
