@@ -27,8 +27,8 @@ REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("py
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.installed  ## install into .venv and run the main example
-	$(ON_PATH) $(BIN)/python examples/spiral_resnet.py
+demo: $(VENV)/.installed  ## install into .venv and let four networks learn two spirals
+	$(ON_PATH) $(BIN)/python -m ocdl demo
 
 test: test-cpp test-python  ## install into .venv, run the C++ tests (ctest) and the Python tests (pytest)
 

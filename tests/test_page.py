@@ -45,7 +45,7 @@ def whole_page(sections: int = 4) -> page.Html:
     parts = (
         page.paragraph(NASTY),
         page.table((NASTY, "n"), [(NASTY, "1"), ("b", page.Html("<b>2</b>"))], caption=NASTY, numeric=(1,)),
-        page.figure(b"\x89PNG", "image/png", alt=NASTY, caption=NASTY, width=320),
+        page.gallery(page.figure(b"\x89PNG", "image/png", alt=NASTY, caption=NASTY, width=320)),
         page.details(NASTY, page.paragraph("inside"), NASTY),
     )
     return page.document(NASTY, NASTY, [page.section(f"{NASTY} {i}", *parts) for i in range(sections)])

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["Html", "Section", "details", "document", "figure", "paragraph", "section", "table"]
+__all__ = ["Html", "Section", "details", "document", "figure", "gallery", "paragraph", "section", "table"]
 
 SECTIONS_WITHOUT_CONTENTS = 3  # a longer page begins with a table of contents
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # the browser fetches nothing
@@ -46,10 +46,14 @@ caption { padding: 0 0 .5rem; text-align: left; color: var(--soft); }
 th, td { padding: .4rem 1.1rem .4rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
 tbody th { font-weight: 600; }
-.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+th:last-child, td:last-child { padding-right: 0; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+td.number, code { white-space: nowrap; }
 figure { margin: 0 0 1.5rem; }
 figure img { display: block; max-width: 100%; height: auto; padding: .5rem; background: #fff;
   border: 1px solid var(--line); border-radius: .5rem; }
+.gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(max(9.5rem, 25% - 1rem), 1fr));
+  gap: 0 1rem; }
 figcaption { margin: .5rem 0 0; max-width: 44rem; color: var(--soft); font-size: .95rem; }
 details { margin: 0 0 1.25rem; padding: .6rem 1rem; background: var(--tint); border-radius: .5rem; }
 details[open] > summary { margin-bottom: .75rem; }
@@ -205,6 +209,11 @@ def figure(image: bytes, mime: str, *, alt: str, caption: str, width: int | None
         f'<figure>\n<img src="data:{mime};base64,{data}" alt="{escape(alt)}"{size}>\n'
         f"<figcaption>{_escaped(caption)}</figcaption>\n</figure>"
     )
+
+
+def gallery(*figures: Html) -> Html:
+    """Return figures side by side: two in a row on a phone, up to four where there is room."""
+    return Html(f'<div class="gallery">\n{_joined(figures)}\n</div>')
 
 
 def details(summary: str, *parts: str) -> Html:

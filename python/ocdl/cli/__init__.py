@@ -1,4 +1,4 @@
-"""The command line: ``ocdl train``, ``predict``, ``inspect`` and ``info``."""
+"""The command line: ``ocdl demo``, ``train``, ``predict``, ``inspect`` and ``info``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from contextlib import suppress
 from typing import NoReturn
 
 import ocdl
-from ocdl.cli import info, inspect, predict, train
+from ocdl.cli import demo, info, inspect, predict, train
 from ocdl.cli._output import UserError
 from ocdl.container import ModelFileError
 
 __all__ = ["main"]
 
-COMMANDS = (train, predict, inspect, info)
+COMMANDS = (demo, train, predict, inspect, info)
+EXAMPLES = """\
+examples:
+  ocdl demo
+  ocdl train --data spiral --out spiral.ocdl
+  ocdl predict spiral.ocdl points.csv"""
 MISTAKE, INTERRUPTED, NOBODY_READS = 2, 130, 141  # the shell's numbers for SIGINT and SIGPIPE: 128 + 2, 128 + 13
 
 
@@ -66,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="ocdl",
         description="Deep learning as optimal control: train a network, use it, look into it.",
-        epilog="examples:\n  ocdl train --data spiral --out spiral.ocdl\n  ocdl predict spiral.ocdl points.csv",
+        epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -6,6 +6,8 @@ import argparse
 import errno
 import json
 import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ocdl.container import replace_file
@@ -31,6 +33,23 @@ def add_command(
     return parser
 
 
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--seed``."""
+    seed = whole_number(0, 2**32 - 1)
+    parser.add_argument("--seed", default=0, type=seed, metavar="N", help="of everything random (%(default)s)")
+
+
+def whole_number(least: int, greatest: int) -> Callable[[str], int]:
+    """Return what reads an option that is a whole number in a range."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= greatest:
+            raise argparse.ArgumentTypeError(f"must be a whole number from {least} to {greatest}, got {text!r}")
+        return int(text)
+
+    return read
+
+
 def json_text(value: object) -> str:
     """Return one line of JSON."""
     return json.dumps(value, allow_nan=False)
@@ -40,6 +59,16 @@ def aligned(lines: dict[str, object]) -> str:
     """Return lines of names and values, the values below each other."""
     width = max(map(len, lines)) + 2
     return "\n".join(f"{name:<{width}}{value}" for name, value in lines.items())
+
+
+def in_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table; all columns but the first are flush right."""
+    lines = [header, *rows]
+    widths = [max(len(line[j]) for line in lines) for j in range(len(header))]
+    return "\n".join(
+        "  ".join([line[0].ljust(widths[0]), *(cell.rjust(widths[j]) for j, cell in enumerate(line[1:], 1))])
+        for line in lines
+    )
 
 
 def require_place_for(path: str, *inputs: str) -> None:
@@ -52,10 +81,42 @@ def require_place_for(path: str, *inputs: str) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "There is no such folder", os.path.dirname(path))
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    _require_access(folder, path)
+
+
+def require_folder_for(folder: str, *names: str) -> None:
+    """Refuse a folder that can clearly not be made, or not hold files of these names: before a long computation."""
+    if os.path.isdir(folder):
+        for name in names:
+            require_place_for(os.path.join(folder, name))
+        return
+    if os.path.lexists(folder) or not folder:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
+    parent = os.path.dirname(os.path.abspath(folder))
+    if not os.path.isdir(parent):
+        raise FileNotFoundError(errno.ENOENT, "There is no such folder", os.path.dirname(folder))
+    _require_access(parent, folder)
 
 
 def write_text(path: str, text: str) -> None:
     """Write a text file, whole or not at all."""
     replace_file(path, text.encode())
+
+
+def write_in_folder(folder: str, name: str, text: str) -> None:
+    """Write a text file into a folder, which is made if need be; whole or not at all."""
+    made = not os.path.isdir(folder)
+    if made:
+        os.mkdir(folder)
+    try:
+        write_text(os.path.join(folder, name), text)
+    except BaseException:
+        if made:
+            with suppress(OSError):
+                os.rmdir(folder)
+        raise
+
+
+def _require_access(folder: str, path: str) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)

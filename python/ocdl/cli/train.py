@@ -17,7 +17,7 @@ from ocdl import datasets
 from ocdl._validation import FloatArray
 from ocdl.architecture import PRESETS
 from ocdl.cli._models import Classifier, Description
-from ocdl.cli._output import UserError, add_command, aligned, json_text, require_place_for
+from ocdl.cli._output import UserError, add_command, add_seed, aligned, json_text, require_place_for, whole_number
 from ocdl.cli._tables import Table, read_table
 from ocdl.network import Network
 from ocdl.tableau import tableaux
@@ -28,6 +28,7 @@ GENERATORS = {
     "donut2d": datasets.make_donut2d,
     "squares": datasets.make_squares,
 }
+POSITIVE = whole_number(1, 2**31 - 1)
 EXAMPLES = """\
   ocdl train --data spiral --out spiral.ocdl
   ocdl train --data iris.csv --target species --out iris.ocdl
@@ -48,10 +49,10 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--tableau", default="euler", choices=tableaux(), metavar="NAME", help=f"{', '.join(tableaux())} (%(default)s)"
     )
-    parser.add_argument("--layers", default=20, type=_positive, metavar="N", help="number of steps (%(default)s)")
+    parser.add_argument("--layers", default=20, type=POSITIVE, metavar="N", help="number of steps (%(default)s)")
     parser.add_argument("--loss", default="cross_entropy", choices=("cross_entropy", "squared"), help="(%(default)s)")
-    parser.add_argument("--max-iter", default=300, type=_positive, metavar="N", help="iterations (%(default)s)")
-    parser.add_argument("--seed", default=0, type=_seed, metavar="N", help="of everything random (%(default)s)")
+    parser.add_argument("--max-iter", default=300, type=POSITIVE, metavar="N", help="iterations (%(default)s)")
+    add_seed(parser)
     parser.add_argument(
         "--test-size", default=0.25, type=_share, metavar="SHARE", help="of the samples, held out (%(default)s)"
     )
@@ -189,20 +190,6 @@ def _report(facts: dict[str, Any]) -> str:
         "model file": facts["out"],
     }
     return aligned(lines)
-
-
-def _positive(text: str) -> int:
-    return _whole(text, 1, 2**31 - 1)
-
-
-def _seed(text: str) -> int:
-    return _whole(text, 0, 2**32 - 1)
-
-
-def _whole(text: str, least: int, greatest: int) -> int:
-    if not text.isdecimal() or not least <= int(text) <= greatest:
-        raise argparse.ArgumentTypeError(f"must be a whole number from {least} to {greatest}, got {text!r}")
-    return int(text)
 
 
 def _share(text: str) -> float:
