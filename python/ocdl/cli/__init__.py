@@ -1,4 +1,4 @@
-"""The command line: ``ocdl demo``, ``train``, ``predict``, ``inspect`` and ``info``."""
+"""The command line: ``ocdl demo``, ``train``, ``predict``, ``inspect``, ``bench`` and ``info``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import NoReturn
 
 import ocdl
-from ocdl.cli import demo, info, inspect, predict, train
+from ocdl.cli import bench, demo, info, inspect, predict, train
 from ocdl.cli._output import UserError
 from ocdl.container import ModelFileError
 
 __all__ = ["main"]
 
-COMMANDS = (demo, train, predict, inspect, info)
+COMMANDS = (demo, train, predict, inspect, bench, info)
 EXAMPLES = """\
 examples:
   ocdl demo
@@ -70,7 +70,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="ocdl",
-        description="Deep learning as optimal control: train a network, use it, look into it.",
+        description="Deep learning as optimal control: train a network, use it, look into it, time it.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

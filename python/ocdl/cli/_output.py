@@ -66,7 +66,7 @@ def in_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, *rows]
     widths = [max(len(line[j]) for line in lines) for j in range(len(header))]
     return "\n".join(
-        "  ".join([line[0].ljust(widths[0]), *(cell.rjust(widths[j]) for j, cell in enumerate(line[1:], 1))])
+        "  ".join([line[0].ljust(widths[0]), *(cell.rjust(widths[j]) for j, cell in enumerate(line[1:], 1))]).rstrip()
         for line in lines
     )
 
