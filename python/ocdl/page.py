@@ -49,6 +49,8 @@ tbody th { font-weight: 600; }
 th:last-child, td:last-child { padding-right: 0; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 td.number, code { white-space: nowrap; }
+td:not(.number) { min-width: 9rem; }
+code { font-size: .9em; }
 figure { margin: 0 0 1.5rem; }
 figure img { display: block; max-width: 100%; height: auto; padding: .5rem; background: #fff;
   border: 1px solid var(--line); border-radius: .5rem; }

@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 import ocdl
@@ -21,12 +22,13 @@ from ocdl.training import Result
 PANEL, WIDE = (2.7, 2.7), (5.8, 3.7)  # inches; small, so that letters are readable on a phone
 PIXELS_PER_INCH = 180
 FILM = "resnet"  # whose flow is shown: with equal steps every layer moves the points a little
+SPARSE = "odenet+simplex"
 STEP = page.Html("<code>y + h tanh(K y + b)</code>")
 NETWORKS = (
-    ("net", page.Html("<code>tanh(K y + b)</code>"), "none: a feed-forward network"),
-    ("resnet", STEP, "equal"),
-    ("odenet", STEP, "learned, of either sign"),
-    ("odenet+simplex", STEP, "learned, at least 0, with sum 1"),
+    ("net", "none: a feed-forward network", page.Html("<code>tanh(K y + b)</code>")),
+    ("resnet", "equal", STEP),
+    ("odenet", "learned, of either sign", STEP),
+    ("odenet+simplex", "learned, at least 0, with sum 1", STEP),
 )
 
 
@@ -63,7 +65,7 @@ def demo_page(demo: Demo, header: tuple[str, ...], rows: list[tuple[str, ...]]) 
                     "step is not 0: one with step 0 does nothing and can be removed."
                 ),
             ),
-            page.section("The networks", page.table(("name", "a layer takes y to", "time steps h"), NETWORKS)),
+            page.section("The networks", page.table(("name", "time steps h", "a layer takes y to"), NETWORKS)),
             page.section("The data", _data(demo)),
             page.section(
                 "What they predict",
@@ -128,18 +130,20 @@ def _training(demo: Demo) -> page.Html:
         _png(WIDE, partial(plot.history, histories)),
         "image/png",
         alt="Curves of the loss over the iterations for each network, on logarithmic axes",
-        caption="The loss over the iterations; validation is the loss on the points that the networks are tested on.",
+        caption="The loss over the iterations; validation is on the points to be tested on.",
         width=640,
     )
 
 
 def _time_steps(demo: Demo) -> page.Html:
     steps = {name: demo.results[name].controls for name, net in demo.networks.items() if net.residual}
+    sparse = steps[SPARSE].h
+    used = np.count_nonzero(sparse)
     return page.figure(
         _png(WIDE, partial(plot.time_steps, steps)),
         "image/png",
         alt="Bars of the time step of each layer for each network that has time steps",
-        caption="Steps that are at least 0 with sum 1 are learned so that most of them vanish.",
+        caption=f"{SPARSE} uses {used} of its {len(sparse)} steps; the others are exactly 0.",
         width=640,
     )
 
