@@ -99,7 +99,7 @@ def test_python_m_ocdl_is_the_command_line() -> None:
     assert done.stderr == "ocdl: error: No such file or directory: 'absent.ocdl'\n"
 
 
-@pytest.mark.parametrize("command", ["demo", "train", "predict", "inspect", "bench", "info"])
+@pytest.mark.parametrize("command", ["demo", "train", "predict", "inspect", "reproduce", "bench", "info"])
 def test_help_has_examples(command: str, run: Run) -> None:
     code, out, err = run(command, "--help")
     assert (code, err) == (0, "")

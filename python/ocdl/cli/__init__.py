@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import NoReturn
 
 import ocdl
-from ocdl.cli import bench, demo, info, inspect, predict, train
+from ocdl.cli import bench, demo, info, inspect, predict, reproduce, train
 from ocdl.cli._output import UserError
 from ocdl.container import ModelFileError
 
 __all__ = ["main"]
 
-COMMANDS = (demo, train, predict, inspect, bench, info)
+COMMANDS = (demo, train, predict, inspect, reproduce, bench, info)
 EXAMPLES = """\
 examples:
   ocdl demo

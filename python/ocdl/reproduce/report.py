@@ -1,0 +1,131 @@
+"""The page that shows everything: figures, settings, timings and what became of the paper's claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ocdl import page
+from ocdl.reproduce.claims import FAILS, HOLDS, Verdict
+from ocdl.reproduce.figures import Figure
+from ocdl.reproduce.runs import EXPERIMENTS, MNIST_K, MNIST_W, QUICK
+
+TITLE = "Deep learning as optimal control problems, reproduced"
+NAMES = {
+    "architectures": "architectures",
+    "fixed_classifier": "architectures, classifier fixed",
+    "runge_kutta": "Runge-Kutta methods",
+    "mnist100": "zeros and eights",
+}
+STARTS = {
+    "architectures": "K, W normal; b, mu = 0",
+    "fixed_classifier": "K normal; b = 0; W = (10, 10), mu = 0 stay",
+    "runge_kutta": "K, b, W normal; mu uniform on [0, 1]",
+    "mnist100": f"K normal times {MNIST_K}, W normal times {MNIST_W}; b, mu = 0",
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure that has been drawn, and what it took."""
+
+    figure: Figure
+    png: bytes
+    training_seconds: float
+    drawing_seconds: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How everything was made."""
+
+    seeds: int
+    quick: bool
+    jobs: int
+    seconds: float
+    version: str
+
+
+def index(drawn: list[Drawn], verdicts: list[Verdict], setting: Setting) -> str:
+    """Return the page."""
+    lead = (
+        "The figures of Benning, Celledoni, Ehrhardt, Owren and Schönlieb, Deep learning as optimal control problems: "
+        f"models and numerical methods (2019), from {setting.seeds} random start{'s' if setting.seeds > 1 else ''} "
+        "each."
+    )
+    if setting.quick:
+        lead += f" A quick look: a {QUICK}th of the paper's iterations, so the claims are not judged fairly."
+    return page.document(
+        TITLE,
+        lead,
+        [
+            _claims(verdicts),
+            *(_figure(one) for one in drawn),
+            _settings(setting),
+            _timings(drawn, setting),
+        ],
+    )
+
+
+def _claims(verdicts: list[Verdict]) -> page.Section:
+    rows = [
+        (str(v.claim.number), v.claim.claim, v.claim.measure, v.word, v.count if v.cases else "-", _numbers(v))
+        for v in verdicts
+    ]
+    explanation = (
+        f"Each claim is judged over all seeds and data sets: it holds when at least {HOLDS:.0%} of the cases are as "
+        f"claimed, fails when at most {FAILS:.0%} are, and is mixed in between. claims.json has every case."
+    )
+    header = ("", "The paper's claim", "What is measured", "Verdict", "Cases", "Medians")
+    return page.section("Claims", page.paragraph(explanation), page.table(header, rows), anchor="claims")
+
+
+def _numbers(verdict: Verdict) -> str:
+    return "; ".join(f"{name} {value:.3g}" for name, value in verdict.medians.items()) or "-"
+
+
+def _figure(drawn: Drawn) -> page.Section:
+    name = label(drawn.figure.name)
+    picture = page.figure(drawn.png, "image/png", alt=drawn.figure.title, caption=drawn.figure.caption)
+    return page.section(f"{name}: {drawn.figure.title}", picture, anchor=drawn.figure.name)
+
+
+def label(name: str) -> str:
+    """Return how people call a figure: Fig. 2 for fig2."""
+    return name.replace("fig", "Fig. ").replace("table", "Table ")
+
+
+def _settings(setting: Setting) -> page.Section:
+    rows = []
+    for key, experiment in EXPERIMENTS.items():
+        net = experiment.network(experiment.networks[-1], 2)
+        share = QUICK if setting.quick else 1
+        iterations = ", ".join(f"{name} {count // share}" for name, count in experiment.iterations.items())
+        rows.append(
+            (
+                NAMES[key],
+                ", ".join(experiment.networks),
+                f"{net.n_layers}, T = {net.horizon:g}",
+                STARTS[key],
+                f"squared, {experiment.objective.reduction}",
+                repr(experiment.optimiser),
+                iterations,
+            )
+        )
+    header = ("experiment", "networks", "layers", "start", "loss", "training", "iterations")
+    note = (
+        "The data sets are drawn once; a seed is a random start. The activation is tanh, and there is no regulariser. "
+        "The paper does not say how the networks for the images start: here K and W are scaled as in the table, so "
+        "that neither the activations nor the classifier are saturated."
+    )
+    return page.section("Settings", page.table(header, rows), page.paragraph(note), anchor="settings")
+
+
+def _timings(drawn: list[Drawn], setting: Setting) -> page.Section:
+    rows = [(label(one.figure.name), f"{one.training_seconds:.1f}", f"{one.drawing_seconds:.1f}") for one in drawn]
+    header = ("", "training its networks, s", "drawing, s")
+    note = (
+        f"Everything took {setting.seconds:.0f} s on the clock with {setting.jobs} trainings side by side; the seconds "
+        "of training are those of one thread, and those of runs that several figures share are counted in each of "
+        f"them. Finished runs are kept and used again. ocdl {setting.version}."
+    )
+    return page.section("Timings", page.table(header, rows, numeric=(1, 2)), page.paragraph(note), anchor="timings")

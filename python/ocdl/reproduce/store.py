@@ -1,0 +1,99 @@
+"""Finished runs on disk: a file each, written whole or not at all, and used again."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+import ocdl
+from ocdl._validation import FloatArray
+from ocdl.container import replace_file
+from ocdl.controls import Controls
+from ocdl.history import History
+from ocdl.network import Network
+from ocdl.reproduce.runs import SHOWN, Data, Run
+from ocdl.training import Result
+
+MOST_CONTROLS = 10**6  # numbers; the controls of larger networks are not kept
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What figures and claims need of a finished run."""
+
+    run: Run
+    history: History
+    steps: FloatArray  # of the trained network; empty for a feed-forward one
+    shown: FloatArray  # the first test samples at time T
+    controls: Controls | None  # None for networks too large to keep
+    n_evals: int
+    seconds: float
+
+    @property
+    def network(self) -> Network:
+        return self.run.settings.network(self.run.network, self.shown.shape[1])
+
+    @property
+    def model(self) -> tuple[Network, Controls]:
+        """Return network and controls, as `ocdl.plot` takes them."""
+        assert self.controls is not None, f"{self.run} keeps no controls"
+        return self.network, self.controls
+
+    @classmethod
+    def of(cls, run: Run, result: Result, data: Data) -> Outcome:
+        """Return what is kept of a training."""
+        net = run.settings.network(run.network, data.X.shape[1])
+        u = result.controls
+        shown = net.forward(u, data.X_test[:SHOWN]).states[-1].copy()
+        kept = u if len(u.to_vector()) <= MOST_CONTROLS else None
+        return cls(run, result.history, u.h.copy(), shown, kept, result.n_evals, float(result.history.seconds[-1]))
+
+
+class Store:
+    """A folder of finished runs."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def path(self, run: Run) -> str:
+        return os.path.join(self.folder, f"{run.name}.npz")
+
+    def save(self, outcome: Outcome) -> None:
+        """Write a finished run."""
+        arrays = {field.name: getattr(outcome.history, field.name) for field in fields(History)}
+        arrays |= {"steps": outcome.steps, "shown": outcome.shown}
+        if outcome.controls is not None:
+            arrays["controls"] = outcome.controls.to_vector()
+        buffer = io.BytesIO()
+        np.savez(
+            buffer,
+            description=np.array(_identity(outcome.run)),
+            cost=np.array([outcome.n_evals, outcome.seconds]),
+            **arrays,
+        )
+        replace_file(self.path(outcome.run), buffer.getbuffer())
+
+    def load(self, run: Run) -> Outcome | None:
+        """Return a finished run; None where there is no file, or one of other settings, another version or damaged."""
+        try:
+            with open(self.path(run), "rb") as stored, np.load(stored, allow_pickle=False) as file:
+                if str(file["description"]) != _identity(run):
+                    return None
+                history = History(**{field.name: file[field.name] for field in fields(History)})
+                evals, seconds = file["cost"]
+                steps, shown = file["steps"], file["shown"]
+                vector = file.get("controls")
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            return None
+        net = run.settings.network(run.network, shown.shape[1])
+        controls = None if vector is None else net.from_vector(vector)
+        return Outcome(run, history, steps, shown, controls, int(evals), float(seconds))
+
+
+def _identity(run: Run) -> str:
+    return json.dumps(run.description() | {"ocdl": ocdl.__version__}, sort_keys=True)
