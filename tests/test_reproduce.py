@@ -270,15 +270,14 @@ def test_output(command: Command, tmp_path: Path, brief: None) -> None:
 # ---- claims: each can hold and can fail ----
 
 
-def history(loss: float, test_accuracy: float = 1.0, early: float = 1.0, train_accuracy: float | None = None) -> History:
+def history(loss: float, test: float = 1.0, early: float = 1.0, training: float | None = None) -> History:
     """A training of 101 iterations with these last values, and an early loss."""
     course = np.full(102, early)
     course[-1] = loss
-    empty, ends = np.zeros(102), np.array([0, 101])
-    return History(
-        course, empty, empty, empty.astype(np.int64), empty, ends,
-        np.array([0.5, test_accuracy if train_accuracy is None else train_accuracy]), np.array([1.0, loss]), np.array([0.5, test_accuracy]), np.zeros((2, 20)),
-    )  # fmt: skip
+    nothing, ends = np.zeros(102), np.array([0, 101])
+    accuracy = np.array([0.5, test if training is None else training])
+    every_iteration = (course, nothing, nothing, nothing.astype(np.int64), nothing)
+    return History(*every_iteration, ends, accuracy, np.array([1.0, loss]), np.array([0.5, test]), np.zeros((2, 20)))
 
 
 def outcome(run: Run, past: History, steps: Any = (), controls: Any = None) -> Outcome:
@@ -316,7 +315,7 @@ def test_claims_about_losses_and_steps() -> None:
     assert verdict(2, architectures(ODENet=(history(0.011, early=0.7), h))).word == "fails"
     assert verdict(2, architectures(ODENet=(history(0.001, early=0.4), h))).word == "fails"
     assert verdict(3, architectures(ODENet=(history(0.03), h))).word == "fails"
-    worse = verdict(4, architectures(ODENet=(history(0.011, 0.95, train_accuracy=0.98), h)))
+    worse = verdict(4, architectures(ODENet=(history(0.011, 0.95, training=0.98), h)))
     assert (worse.word, worse.count) == ("mixed", "3 of 4")
     for steps in (h, -h, 0.1 * np.tile([0.3, -0.2], 10), np.r_[0.0, np.tile([0.3, -0.2], 9), 0.3]):
         assert verdict(5, architectures(ODENet=(history(0.011), steps))).word == "fails"
@@ -329,7 +328,7 @@ def test_claims_about_losses_and_steps() -> None:
 
 def test_claims_about_digits() -> None:
     def digits(test: float, training: float = 1.0) -> list[Outcome]:
-        past = history(0.1, test, train_accuracy=training)
+        past = history(0.1, test, training=training)
         return [outcome(Run(MNIST, MNIST, name, 1, 101), past) for name in ARCHITECTURES]
 
     assert verdict(11, digits(0.95)).word == "holds"
