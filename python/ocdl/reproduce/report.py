@@ -67,20 +67,33 @@ def index(drawn: list[Drawn], verdicts: list[Verdict], setting: Setting) -> str:
 
 
 def _claims(verdicts: list[Verdict]) -> page.Section:
-    rows = [
-        (str(v.claim.number), v.claim.claim, v.claim.measure, v.word, v.count if v.cases else "-", _numbers(v))
-        for v in verdicts
-    ]
     explanation = (
         f"Each claim is judged over all seeds and data sets: it holds when at least {HOLDS:.0%} of the cases are as "
         f"claimed, fails when at most {FAILS:.0%} are, and is mixed in between. claims.json has every case."
     )
-    header = ("", "The paper's claim", "What is measured", "Verdict", "Cases", "Medians")
-    return page.section("Claims", page.paragraph(explanation), page.table(header, rows), anchor="claims")
+    header = ("", "The paper's claim", "Verdict", "Cases", "What is measured", "Medians", "What to make of it")
+    rows = [
+        (str(v.claim.number), v.claim.claim, v.word, v.count, v.claim.measure, _numbers(v.medians), v.claim.remark)
+        for v in verdicts
+    ]
+    otherwise = [
+        (str(v.claim.number), case.where, _numbers(case.numbers))
+        for v in verdicts
+        for case in v.cases
+        if not case.holds
+    ]
+    return page.section(
+        "Claims",
+        page.paragraph(explanation),
+        page.table(header, rows),
+        page.details(
+            f"The {len(otherwise)} cases that are not as claimed", page.table(("", "Case", "Numbers"), otherwise)
+        ),
+    )
 
 
-def _numbers(verdict: Verdict) -> str:
-    return "; ".join(f"{name} {value:.3g}" for name, value in verdict.medians.items()) or "-"
+def _numbers(numbers: dict[str, float]) -> str:
+    return "; ".join(f"{name} {value:.3g}" for name, value in numbers.items())
 
 
 def _figure(drawn: Drawn) -> page.Section:
