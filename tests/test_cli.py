@@ -279,9 +279,12 @@ def test_inspect_counts_the_steps_and_knows_networks_without_classes(run: Run, t
     }  # fmt: skip
     assert facts["metadata"] == {"note": "by hand"}
     assert "2 zero" in run("inspect", path)[1]
+    assert facts["pruning"]["kept"] == net.prune(u)[0].n_layers == 2
+    assert "2 of 4 layers can be left out: 2 times fewer to compute" in run("inspect", path)[1]
     net = ocdl.Network.preset("net", 2, 4)
     ocdl.save(path, net, net.init(0))
     assert "feed-forward" in run("inspect", path)[1]
+    assert "none of the 4 layers can be left out" in run("inspect", path)[1]
 
 
 # ---- mistakes ----

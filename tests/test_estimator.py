@@ -253,13 +253,16 @@ class TestStorage:
         with pytest.raises(ocdl.ModelFileError):
             ODEClassifier.load(tmp_path / "wrong")
 
-    def test_prune_changes_no_prediction(self) -> None:
+    def test_prune_changes_no_prediction(self, capsys: pytest.CaptureFixture[str]) -> None:
         X, y = moons()
         model = quick(architecture="odenet+simplex", n_layers=20, max_iter=2000).fit(X, y)
         before = model.decision_function(X)
         kept = int(np.count_nonzero(model.controls_.h))
         assert kept < 20
-        assert model.prune().network_.n_layers == kept
+        saved = str(model.network_.saving(model.controls_))
+        assert saved.startswith(f"{20 - kept} of 20 layers can be left out")
+        assert model.set_params(verbose=1).prune().network_.n_layers == kept
+        assert capsys.readouterr().out == f"{saved}\n"
         assert np.array_equal(model.decision_function(X), before)
 
 

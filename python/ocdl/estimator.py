@@ -77,7 +77,7 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
     warm_start : bool
         Whether `fit` goes on from where the last one ended.
     verbose : int
-        Above 0: show a progress bar.
+        Above 0: show a progress bar, and what `prune` saves.
     random_state : None, int or RandomState
         The source of the first controls, of the split and of random batches.
     n_jobs : int or None
@@ -220,8 +220,13 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
         return self.network_.forward(self.controls_, rows).states
 
     def prune(self) -> Self:
-        """Drop the layers whose time step is 0, which changes no prediction; return the estimator."""
+        """Drop the layers whose time step is 0, which changes no prediction; return the estimator.
+
+        With `verbose` above 0 it prints what that saves; ``network_.saving(controls_)`` says it beforehand.
+        """
         check_is_fitted(self)
+        if self.verbose:
+            print(self.network_.saving(self.controls_))
         self.network_, self.controls_ = self.network_.prune(self.controls_)
         return self
 

@@ -9,7 +9,7 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from ocdl import _core, _validation, overflow
+from ocdl import _core, _validation, overflow, pruning, refinement
 from ocdl._validation import FloatArray, LabelArray
 from ocdl.architecture import FIELDS, TIME_STEPS, Architecture, explicit_tableau, float_dtype
 from ocdl.controls import Controls
@@ -302,7 +302,8 @@ class Network(Architecture):
     def prune(self, u: Controls) -> tuple[Self, Controls]:
         """Return a network and controls without the layers whose step is 0; the outputs are the same to the last bit.
 
-        One layer is kept where all steps are 0. A feed-forward network has no steps and stays as it is.
+        One layer is kept where all steps are 0. A feed-forward network has no steps and stays as it is. `saving` says
+        beforehand how many layers that are.
 
         Examples
         --------
@@ -313,13 +314,15 @@ class Network(Architecture):
         (2, [0.75, 0.25])
         """
         self._vector(u)
-        kept = np.flatnonzero(u.h) if self.residual else np.arange(self.n_layers)
-        if len(kept) == 0:
-            kept = np.array([0])
+        kept = pruning.kept_layers(self, u)
         small = type(self)(**(self._arguments() | {"n_layers": len(kept)}))
         layers = [u.K[kept], u.b[kept], u.h[kept] if self.residual else u.h]
         vector = np.concatenate([part.ravel() for part in (*layers, u.W, u.mu)])
         return small, Controls(small._layout, vector)
+
+    saving = pruning.saving
+    refine = refinement.refine
+    resample = refinement.resample
 
     def _samples(self, X: ArrayLike) -> FloatArray:
         return _validation.samples(X, self.n_features, self.dtype)

@@ -44,6 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
         if steps is None
         else f"{network['time_steps']}, {steps['count']} of them, {steps['zero']} zero, {steps['negative']} negative, "
         f"from {steps['least']:.4g} to {steps['greatest']:.4g}, sum {steps['sum']:.4g}",
+        "pruning": facts["pruning"]["statement"],
         "classes": "not stored" if facts["classes"] is None else ", ".join(map(str, facts["classes"])),
         "features": "not named" if facts["feature_names"] is None else ", ".join(facts["feature_names"]),
         "metadata": ", ".join(facts["metadata"]) or "none",
@@ -57,12 +58,14 @@ def describe(path: str) -> dict[str, Any]:
     description = load_classifier(path).description if metadata.keys() & {KEY, "estimator"} else None
     with safe_open(path, framework="numpy") as file:
         header = file.metadata()
+    saving = network.saving(controls)
     return {
         "format_version": int(header["format_version"]),
         "ocdl": json.loads(header["description"])["ocdl"],
         "network": files.network_to_dict(network),
         "n_controls": network.n_controls,
         "time_steps": _steps(controls) if network.residual else None,
+        "pruning": {"kept": saving.kept, "factor": saving.factor, "statement": str(saving)},
         "classes": None if description is None else description.classes,
         "feature_names": None if description is None else description.feature_names,
         "metadata": metadata,
