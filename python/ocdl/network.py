@@ -9,16 +9,15 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from ocdl import _core, _validation, overflow, pruning, refinement
+from ocdl import _core, _validation, lipschitz, overflow, pruning, refinement
+from ocdl import sensitivity as sensitivities
 from ocdl._validation import FloatArray, LabelArray
 from ocdl.architecture import FIELDS, TIME_STEPS, Architecture, explicit_tableau, float_dtype
 from ocdl.controls import Controls
-from ocdl.objective import Objective
+from ocdl.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.tableau import Tableau
 
 __all__ = ["Network", "Trajectory"]
-
-DEFAULT_OBJECTIVE = Objective()
 
 
 @dataclass(frozen=True)
@@ -323,6 +322,9 @@ class Network(Architecture):
     saving = pruning.saving
     refine = refinement.refine
     resample = refinement.resample
+    sensitivity = sensitivities.sensitivity
+    smallest_flip = sensitivities.smallest_flip
+    lipschitz_bound = lipschitz.lipschitz_bound
 
     def _samples(self, X: ArrayLike) -> FloatArray:
         return _validation.samples(X, self.n_features, self.dtype)

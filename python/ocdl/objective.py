@@ -117,3 +117,6 @@ regulariser=Regulariser(tikhonov=0.0001, l1=0.0, time_smoothness=0.0))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Objective, (self.loss, self.reduction, self.regulariser))
+
+
+DEFAULT_OBJECTIVE = Objective()

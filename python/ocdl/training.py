@@ -14,8 +14,8 @@ from ocdl import _core, _validation
 from ocdl import checkpoint as checkpoints
 from ocdl.controls import PARTS, Controls
 from ocdl.history import History
-from ocdl.network import DEFAULT_OBJECTIVE, Network, core_of
-from ocdl.objective import Objective
+from ocdl.network import Network, core_of
+from ocdl.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.optimisers import Backtracking, Chain, Optimiser, stages_of
 from ocdl.randomness import seed_of
 from ocdl.session import Problem, Session, is_lower
