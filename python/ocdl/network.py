@@ -9,7 +9,7 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from ocdl import _core, _validation, lipschitz, overflow, pruning, refinement
+from ocdl import _core, _validation, certificate, lipschitz, overflow, pruning, refinement
 from ocdl import sensitivity as sensitivities
 from ocdl._validation import FloatArray, LabelArray
 from ocdl.architecture import FIELDS, TIME_STEPS, Architecture, explicit_tableau, float_dtype
@@ -319,6 +319,7 @@ class Network(Architecture):
         vector = np.concatenate([part.ravel() for part in (*layers, u.W, u.mu)])
         return small, Controls(small._layout, vector)
 
+    certify = certificate.certify
     saving = pruning.saving
     refine = refinement.refine
     resample = refinement.resample
