@@ -516,6 +516,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: plot.compare({"a": 1}, {"row": print}, columns=2), ValueError, "columns must be None"),
     (lambda: plot.animate(PAIR, X2, Y2, path="flow.avi"), ValueError, "path must end in .gif, .html or .mp4"),
     (lambda: plot.animate(PAIR, X2, Y2, path="/no/such/flow.gif"), FileNotFoundError, "no folder '/no/such'"),
+    (lambda: plot.certificate(PAIR), TypeError, "report must be a Certificate, as net.certify() returns it, got tuple"),
     (lambda: plot.animate(PAIR, X2, Y2, frames_per_layer=0), ValueError, "frames_per_layer must be at least 1"),
 ]
 
@@ -532,6 +533,37 @@ def test_importing_chooses_no_backend() -> None:
         "import sys, ocdl.plot; print([m for m in sys.modules if 'pyplot' in m or 'matplotlib.backends.backend' in m])"
     )
     assert run_python(code) == "[]"
+
+
+# ---- certificates ----
+
+
+@pytest.mark.parametrize("architecture", ["net", "odenet+simplex"])
+def test_a_certificate_is_drawn_with_all_it_holds(architecture: str) -> None:
+    X, y = points(2, 2)
+    net = ocdl.Network.preset(architecture, 2, 5)
+    report = net.certify(net.init(random_state=0), X, y)
+    fig = figure()
+    panels = plot.certificate(report, fig=fig)
+    assert fig.axes == list(panels)
+    first, _, second, _ = panels.taylor.lines
+    np.testing.assert_array_equal(first.get_ydata(), report.taylor.order0)
+    np.testing.assert_array_equal(second.get_ydata(), report.taylor.order1)
+    assert len(panels.drift.lines[0].get_xdata()) == 5
+    assert len(panels.residuals.patches) == len(report.residuals)
+    if net.residual:
+        np.testing.assert_array_equal(panels.order.lines[0].get_xdata(), report.convergence.layers)
+        assert {text.get_text() for text in panels.order.get_legend().get_texts()} >= {"order 1"}
+    else:
+        assert [text.get_text() for text in panels.order.texts] == ["a feed-forward network has no time"]
+    fig.draw_without_rendering()
+
+
+def test_a_certificate_at_a_minimiser_is_drawn() -> None:
+    net = ocdl.Network(2, 3)
+    panels = plot.certificate(net.certify(net.controls(), np.zeros((2, 2)), [0, 1]))
+    panels.taylor.get_figure(root=True).draw_without_rendering()
+    assert panels.residuals.get_yscale() == "linear"
 
 
 # ---- stored images ----

@@ -10,13 +10,16 @@ from typing import Any as _Any
 
 from ocdl import datasets
 from ocdl._core import build_info
+from ocdl.certificate import Certificate
 from ocdl.controls import Controls
 from ocdl.files import Model, ModelFileError, load, save
 from ocdl.history import History
+from ocdl.multilevel import MultilevelResult, train_multilevel
 from ocdl.network import Network, Trajectory
 from ocdl.objective import L1, Objective, Regulariser, Tikhonov, TimeSmoothness
 from ocdl.optimisers import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent
 from ocdl.projection import project_simplex
+from ocdl.sensitivity import Flips
 from ocdl.tableau import Tableau, tableaux
 from ocdl.threads import get_num_threads, set_num_threads
 from ocdl.training import Result, Status, Stop, train
@@ -28,12 +31,15 @@ __all__ = [
     "Adam",
     "Armijo",
     "Backtracking",
+    "Certificate",
     "Chain",
     "Controls",
+    "Flips",
     "GradientDescent",
     "History",
     "Model",
     "ModelFileError",
+    "MultilevelResult",
     "Network",
     "ODEClassifier",
     "Objective",
@@ -56,6 +62,7 @@ __all__ = [
     "set_num_threads",
     "tableaux",
     "train",
+    "train_multilevel",
 ]
 __version__ = _version("ocdl")
 

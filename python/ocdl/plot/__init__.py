@@ -7,6 +7,7 @@ A *model* is a fitted `ocdl.ODEClassifier`, a scikit-learn pipeline that ends in
 """
 
 from ocdl.plot._animate import animate
+from ocdl.plot._certificate import Panels, certificate
 from ocdl.plot._compare import compare
 from ocdl.plot._curves import Curves, accuracy, history
 from ocdl.plot._data import data
@@ -20,9 +21,11 @@ from ocdl.plot._transformation import transformation
 __all__ = [
     "Bars",
     "Curves",
+    "Panels",
     "Scene",
     "accuracy",
     "animate",
+    "certificate",
     "compare",
     "data",
     "history",
