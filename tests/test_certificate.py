@@ -101,6 +101,16 @@ def test_a_flow_that_is_exact_has_no_order() -> None:
     assert net.certify(u, np.ones((3, 2)), [0, 1, 0]).passed
 
 
+def test_a_flow_that_is_not_resolved_is_not_judged() -> None:
+    net = Network(2, 4, activation="sin")
+    u = net.controls(K=300 * np.ones((4, 2, 2)) * [[1, -2], [3, 1]], W=[[1.0, 1.0]])
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    found = convergence(net, u, X)
+    assert math.isnan(found.order)
+    assert found.reason == "it has not settled at 256 layers"
+    assert len(found.differences) == 7
+
+
 def test_the_residual_of_a_minimiser_on_the_simplex_is_zero() -> None:
     """A gradient that pushes the steps out of the simplex is no residual."""
     net = Network.preset("odenet+simplex", 1, 2, activation="identity")

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from ocdl.network import Network
 
 SAMPLES = 50  # at most: all of them have the same order
-MOST_CONTROLS = 50_000_000  # of a refined network
 FINEST = 128  # times as many layers
+ENOUGH_CONTROLS = 5_000_000  # of a refined network, unless it takes more for the two refinements that an order needs
+MOST_CONTROLS = 50_000_000
 SETTLED = 0.5  # by which the last two orders may differ
 ABOVE_NOISE = 1000.0  # roundoffs of the states that a difference must be above
 
@@ -47,8 +48,9 @@ def convergence(net: Network, u: Controls, X: ArrayLike) -> Convergence:
     before = exact.forward(v, rows).states[-1]
     noise = ABOVE_NOISE * float(np.finfo(np.float64).eps) * max(1.0, float(np.abs(before).max()))
     differences: list[float] = []
+    finest = min(FINEST, max(4, ENOUGH_CONTROLS // net.n_controls)) if 4 * net.n_controls <= MOST_CONTROLS else 1
     factor = 1
-    while factor < FINEST and 2 * factor * net.n_controls <= MOST_CONTROLS:
+    while 2 * factor <= finest:
         factor *= 2
         fine, w = refinement.refine(exact, v, factor, interpolation="constant")
         after = fine.forward(w, rows).states[-1]
