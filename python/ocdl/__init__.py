@@ -15,7 +15,7 @@ from ocdl.files import Model, ModelFileError, load, save
 from ocdl.history import History
 from ocdl.network import Network, Trajectory
 from ocdl.objective import L1, Objective, Regulariser, Tikhonov, TimeSmoothness
-from ocdl.optimisers import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent
+from ocdl.optimisers import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, NewtonCG
 from ocdl.projection import project_simplex
 from ocdl.tableau import Tableau, tableaux
 from ocdl.threads import get_num_threads, set_num_threads
@@ -35,6 +35,7 @@ __all__ = [
     "Model",
     "ModelFileError",
     "Network",
+    "NewtonCG",
     "ODEClassifier",
     "Objective",
     "Regulariser",
