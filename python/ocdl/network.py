@@ -348,11 +348,11 @@ class Network(Architecture):
         """Return the Gauss-Newton matrix of J at u times the direction `du`.
 
         With the outputs z and their derivative Z with respect to the controls it is the sum of ``Z^T D Z`` over the
-        samples, weighted and reduced as the losses are, plus the Hessian of the regulariser: positive semidefinite. D is
-        the second derivative of the cross entropy with respect to z; of the squared loss, which is not convex in z, D
-        is diagonal with the entries C'(z)^2, the square of the residual's derivative. The matrix is the Hessian where
-        the outputs depend linearly on the controls and, for the squared loss, where all residuals are 0. Cost,
-        parameters and conventions are those of `hessian_product`.
+        samples, weighted and reduced as the losses are, plus the Hessian of the regulariser: positive semidefinite.
+        For the cross entropy, D is its second derivative with respect to z. The squared loss is not convex in z: its D
+        is diagonal with the entries C'(z)^2, the square of the residual's derivative. Where the outputs depend linearly
+        on the controls, the matrix of the cross entropy is its Hessian. Cost, parameters and conventions are those of
+        `hessian_product`.
         """
         return self._curvature_product(u, X, y, objective, du, sample_weight, "gauss_newton")
 

@@ -176,9 +176,10 @@ class NewtonCG:
 
     An iteration minimises the model ``<g, s> + 1/2 <s, B s>`` over ``|s| <= radius`` by conjugate gradients, until the
     residual is at most ``min(forcing, sqrt(|g|)) |g|``, the region ends or a direction of negative curvature is met.
-    It then tries ``P(u + t s)`` for t = 1 and less until ``J(u~) <= J(u) + 1e-4 <g, u~ - u>``, up to roundoff, and adapts
-    the radius to how well the model has predicted the decrease. With time steps on the simplex, s is reduced to the
-    face on which the steps can move. Every product with B counts as 3 evaluations in `Result.n_evals` and
+    It then tries ``P(u + t s)`` for t = 1 and less until ``J(u~) <= J(u) + 1e-4 <g, u~ - u>`` or, where that is within
+    the roundoff of J, the gradient is smaller; the loss never increases by more than its roundoff. It adapts
+    the radius to how well the model has predicted the decrease. With time steps on the simplex, s is reduced to
+    the face on which the steps can move. Every product with B counts as 3 evaluations in `Result.n_evals` and
     `History.trials`, which is about what it takes. Networks of float32 have their products computed in float64.
 
     Parameters
@@ -198,7 +199,7 @@ class NewtonCG:
     curvature: str = "hessian"
     radius: float = 1.0
     forcing: float = 0.5
-    max_products: int = 50
+    max_products: int = 20
     max_trials: int = 25
 
     def __post_init__(self) -> None:

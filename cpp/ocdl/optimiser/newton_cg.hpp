@@ -17,9 +17,10 @@ struct NewtonCGOptions {
 /// until the residual |g + B s| falls below min(forcing, sqrt |g|) |g|, the region ends, or a direction of
 /// negative curvature shows up, which is followed to the end of the region. Then the search goes along
 /// P(u + t s), t = 1 first, until
-///     J(u~) <= J(u) + c1 <g, u~-u>;
-/// the region shrinks where J and the model disagree and grows where they agree and it was in the way. On the
-/// simplex, s is reduced to the face on which the steps can move.
+///     J(u~) <= J(u) + c1 <g, u~-u>,
+/// or, within the roundoff of J, until the gradient is smaller; the region shrinks where J and the model
+/// disagree and grows where they agree and it was in the way. On the simplex, s is reduced to the face on
+/// which the steps can move.
 template <class T>
 class NewtonCG : public Method<T> {
  public:
@@ -40,22 +41,24 @@ class NewtonCG : public Method<T> {
     const std::int64_t before = problem.evaluations();
     const auto made = [&] { return static_cast<int>(problem.evaluations() - before); };
     const bool at_boundary = minimise_model(problem, at);
-    std::copy(step_.begin(), step_.end(), trial_step_.begin());
-    const double length = norm(step_.data(), size_);
-    double t = 1;
-    for (int trial = 1; trial <= options_.max_trials; ++trial) {
-      const Displacement moved = problem.move(at, trial_step_, t, next_.controls);
-      if (moved.squared == 0) return {Status::step, made()};
-      problem.evaluate(next_);
-      if (moved.slope < 0 && is_sufficient<T>(next_.value, at.value + c1 * moved.slope, at.value)) {
-        const double radius = t < 1 ? t * length : adapted_radius(problem, at, length, at_boundary);
-        radius_ = std::clamp(radius, smallest_radius, largest_radius);
-        std::swap(at, next_);
-        return {Status::running, made()};
-      }
-      t *= shortening(at.value, next_.value, moved.slope);
+    const double length = norm(step_.data(), size_), t = search(problem, at);
+    if (t > 0) {
+      const double radius = t < 1 ? t * length : adapted_radius(problem, at, length, at_boundary);
+      radius_ = std::clamp(radius, smallest_radius, largest_radius);
+      std::swap(at, next_);
+      return {Status::running, made()};
     }
-    return {Status::no_progress, made()};
+    // Where the projection bends the step away from descent, the gradient alone may still lead on.
+    if (!problem.is_constrained()) return {failure_, made()};
+    const double gradient_norm = norm(gradient_.data(), size_), shortened = std::min(radius_, length) / 4;
+    std::transform(gradient_.begin(), gradient_.end(), step_.begin(),
+                   [&](double g) { return -g * shortened / gradient_norm; });
+    if (const double share = search(problem, at); share > 0) {
+      radius_ = std::max(share * shortened, smallest_radius);
+      std::swap(at, next_);
+      return {Status::running, made()};
+    }
+    return {failure_, made()};
   }
 
   void visit(StateVisitor<T>& visitor) override { visitor.number("radius", radius_); }
@@ -70,6 +73,37 @@ class NewtonCG : public Method<T> {
   Iterate<T> next_;
   std::vector<double> step_, gradient_, residual_, direction_, curved_;
   std::vector<T> trial_step_;
+  Status failure_ = Status::no_progress;
+
+  static double roundoff(double value) {
+    return 10 * static_cast<double>(std::numeric_limits<T>::epsilon()) * std::abs(value);
+  }
+
+  /// The first t of 1, ... at which P(u + t s) is acceptable: it is then in `next_`. Else 0, and `failure_`
+  /// says why.
+  double search(TrainingProblem<T>& problem, const Iterate<T>& at) {
+    std::copy(step_.begin(), step_.end(), trial_step_.begin());
+    double t = 1;
+    for (int trial = 1; trial <= options_.max_trials; ++trial) {
+      const Displacement moved = problem.move(at, trial_step_, t, next_.controls);
+      failure_ = moved.squared == 0 ? Status::step : Status::no_progress;
+      if (moved.squared == 0) return 0;
+      problem.evaluate(next_);
+      if (is_acceptable(problem, at, moved.slope, t)) return t;
+      t *= shortening(at.value, next_.value, moved.slope);
+    }
+    return 0;
+  }
+
+  /// Whether J has become lower by enough. Where the decrease that the whole step promises is less than J's
+  /// roundoff, the gradient has to become smaller instead: J can no longer tell.
+  bool is_acceptable(TrainingProblem<T>& problem, const Iterate<T>& at, double slope, double t) {
+    if (!(slope < 0)) return false;
+    if (is_sufficient<T>(next_.value, at.value + c1 * slope, at.value)) return true;
+    const double noise = roundoff(at.value);
+    return t == 1 && -slope <= noise && next_.value <= at.value + noise &&
+           problem.stationarity(next_) < problem.stationarity(at);
+  }
 
   /// step = s, residual = g + B s; whether s lies on the boundary of the region.
   bool minimise_model(TrainingProblem<T>& problem, const Iterate<T>& at) {
@@ -111,6 +145,7 @@ class NewtonCG : public Method<T> {
   double adapted_radius(TrainingProblem<T>& problem, const Iterate<T>& at, double length, bool at_boundary) {
     const double predicted = predicted_decrease(problem, at),
                  agreement = (at.value - next_.value) / predicted;
+    if (predicted >= 0 && predicted <= roundoff(at.value)) return radius_;
     if (!(agreement >= 0.25)) return length / 2;
     return agreement > 0.75 && at_boundary ? 2 * radius_ : radius_;
   }
