@@ -16,7 +16,7 @@ import pytest
 from subprocesses import run_python
 
 import ocdl
-from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, Status, datasets
+from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, NewtonCG, Status, datasets
 from ocdl.container import read_container, write_container
 
 OPTIMISERS = {
@@ -25,6 +25,8 @@ OPTIMISERS = {
     "adam": Adam(),
     "adam on batches": Adam(batch_size=32),
     "lbfgs": LBFGS(memory=4),
+    "newton": NewtonCG(max_products=5),
+    "gauss-newton": NewtonCG(curvature="gauss_newton", max_products=5),
     "chain": Chain((Adam(batch_size=50), 40), (LBFGS(), 80), (Backtracking(), None)),
 }
 ITERATIONS = 200
@@ -100,9 +102,10 @@ def test_a_stage_that_ends_early_keeps_its_rest_to_itself(tmp_path: Path) -> Non
 
 def test_single_precision_resumes(tmp_path: Path) -> None:
     net, u, X, y = problem(dtype="float32")
-    whole = ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=40)
-    ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=17, checkpoint=tmp_path / "c")
-    assert_same(ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=40, resume=tmp_path / "c"), whole)
+    for method in (LBFGS(), NewtonCG()):
+        whole = ocdl.train(net, u, X, y, optimiser=method, max_iter=40)
+        ocdl.train(net, u, X, y, optimiser=method, max_iter=17, checkpoint=tmp_path / "c")
+        assert_same(ocdl.train(net, u, X, y, optimiser=method, max_iter=40, resume=tmp_path / "c"), whole)
 
 
 def test_a_finished_training_resumes_to_the_same_end(tmp_path: Path) -> None:

@@ -12,7 +12,19 @@ import numpy as np
 import pytest
 
 import ocdl
-from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, Objective, Status, datasets
+from ocdl import (
+    LBFGS,
+    Adam,
+    Armijo,
+    Backtracking,
+    Chain,
+    GradientDescent,
+    Network,
+    NewtonCG,
+    Objective,
+    Status,
+    datasets,
+)
 
 matplotlib.use("Agg")
 
@@ -25,9 +37,11 @@ OPTIMISERS = {
     "adam": Adam(),
     "adam on batches": Adam(batch_size=32),
     "lbfgs": LBFGS(),
+    "newton": NewtonCG(),
+    "gauss-newton": NewtonCG(curvature="gauss_newton"),
     "chain": Chain((Adam(), 20), (LBFGS(), None)),
 }
-MONOTONE = ("backtracking", "armijo", "lbfgs")
+MONOTONE = ("backtracking", "armijo", "lbfgs", "newton", "gauss-newton")
 
 
 def small_problem(architecture: str = "odenet", n_layers: int = 6, **overrides: Any) -> tuple[Any, ...]:
@@ -476,6 +490,11 @@ BAD_OPTIMISERS: list[tuple[Any, type[Exception], str]] = [
     (lambda: Adam(beta1=1.0), ValueError, "beta1"),
     (lambda: Adam(batch_size=0), ValueError, "batch_size"),
     (lambda: LBFGS(memory=0), ValueError, "memory"),
+    (lambda: NewtonCG(curvature="newton"), ValueError, "curvature"),
+    (lambda: NewtonCG(radius=0.0), ValueError, "radius"),
+    (lambda: NewtonCG(forcing=1.0), ValueError, "forcing"),
+    (lambda: NewtonCG(max_products=0), ValueError, "max_products"),
+    (lambda: NewtonCG(max_trials=0), ValueError, "max_trials"),
     (lambda: Chain(), ValueError, "at least one stage"),
     (lambda: Chain(Adam()), TypeError, "stage 0"),
     (lambda: Chain((Adam(), None), (LBFGS(), None)), ValueError, "stage 0"),

@@ -2,9 +2,10 @@
 #include <pybind11/stl.h>
 
 #include "bindings/array.hpp"
+#include "bindings/enumeration.hpp"
 #include "bindings/interruptible.hpp"
 #include "bindings/result_pool.hpp"
-#include "ocdl/objective/objective.hpp"
+#include "ocdl/objective/second_order.hpp"
 
 namespace py = pybind11;
 
@@ -12,11 +13,11 @@ namespace ocdl {
 namespace {
 
 /// Runs body(workspace) without the GIL, with scratch memory that the calling thread keeps from call to call.
-template <class T, class Body>
+template <class T, class Scratch = Workspace<T>, class Body>
 void compute(const Body& body) {
-  static thread_local Workspace<T> kept;
+  static thread_local Scratch kept;
   // Taken, not shared: a signal handler may compute something else in between.
-  Workspace<T> workspace = std::exchange(kept, {});
+  Scratch workspace = std::exchange(kept, {});
   const auto run = [&](Watch& watch) {
     workspace.watch = &watch;
     body(workspace);
@@ -140,16 +141,22 @@ Index bound_first_non_finite(const Array<T>& values) {
   return first_non_finite(values.data(), values.size());
 }
 
-template <class Enum, std::size_t Size>
-Enum enum_from(const std::array<std::string_view, Size>& names, std::string_view name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw std::invalid_argument("unknown name: " + std::string(name));
-  return static_cast<Enum>(found - names.begin());
-}
-
-template <std::size_t Size>
-std::vector<std::string> listed(const std::array<std::string_view, Size>& names) {
-  return {names.begin(), names.end()};
+/// Second order runs in double precision only.
+Array<double> bound_curvature_product(const Network& net, const Array<double>& u, const Array<double>& X,
+                                      const Array<std::int64_t>& y, const OptionalArray<double>& weights,
+                                      const Objective& objective, std::string_view curvature,
+                                      const Array<double>& du) {
+  const double* controls = view(u, net.control_size(), "u");
+  const double* direction = view(du, net.control_size(), "du");
+  const Data<double> seen = view_data(net, X, y, weights);
+  const Data<Dual<double>> data{seen.X, seen.labels, seen.weights, seen.samples};
+  const auto kind = enum_from<Curvature>(curvature_names, curvature);
+  Array<double> product = result_vector<double>(net.control_size());
+  double* out = product.mutable_data();
+  compute<double, SecondOrderWorkspace>([&](SecondOrderWorkspace& workspace) {
+    curvature_product(net, controls, data, objective, kind, direction, out, workspace);
+  });
+  return product;
 }
 
 template <class T>
@@ -188,9 +195,13 @@ void bind_network(py::module_& m) {
   network.def_property_readonly("control_size", &Network::control_size);
   bind_evaluations<double>(network);
   bind_evaluations<float>(network);
+  network.def("curvature_product", &bound_curvature_product, py::arg("u").noconvert(),
+              py::arg("X").noconvert(), py::arg("y").noconvert(), py::arg("sample_weight").noconvert(),
+              py::arg("objective"), py::arg("curvature"), py::arg("du").noconvert());
 
   m.def("activation_names", [] { return listed(activation_names); });
   m.def("loss_names", [] { return listed(loss_names); });
+  m.def("curvature_names", [] { return listed(curvature_names); });
   m.def("first_non_finite", &bound_first_non_finite<double>, py::arg("values").noconvert(),
         py::call_guard<py::gil_scoped_release>());
   m.def("first_non_finite", &bound_first_non_finite<float>, py::arg("values").noconvert(),

@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include "bindings/array.hpp"
+#include "bindings/enumeration.hpp"
 #include "bindings/interruptible.hpp"
 #include "ocdl/optimiser/training.hpp"
 
@@ -200,6 +201,14 @@ void bind_methods(py::module_& m) {
   py::class_<LBFGSOptions>(m, "LBFGS")
       .def(py::init([](Index memory, int max_trials) { return LBFGSOptions{memory, max_trials}; }),
            py::arg("memory"), py::arg("max_trials"));
+  py::class_<NewtonCGOptions>(m, "NewtonCG")
+      .def(py::init([](std::string_view curvature, double radius, double forcing, int max_products,
+                       int max_trials) {
+             const auto kind = enum_from<Curvature>(curvature_names, curvature);
+             return NewtonCGOptions{kind, radius, forcing, max_products, max_trials};
+           }),
+           py::arg("curvature"), py::arg("radius"), py::arg("forcing"), py::arg("max_products"),
+           py::arg("max_trials"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <Eigen/Core>
 #include <complex>
+#include <concepts>
 #include <cstddef>
 
 namespace ocdl {
@@ -23,5 +24,23 @@ struct WideScalar<std::complex<T>> {
 };
 template <class T>
 using Wide = typename WideScalar<T>::type;
+
+/// Data that nothing is differentiated with respect to, beside controls of type T.
+template <class T>
+struct PassiveScalar {
+  using type = T;
+};
+template <class T>
+using Passive = typename PassiveScalar<T>::type;
+
+/// The real number by which a scalar is judged.
+template <std::floating_point T>
+constexpr T value_of(T x) {
+  return x;
+}
+template <class T>
+constexpr T value_of(std::complex<T> x) {
+  return x.real();
+}
 
 }  // namespace ocdl

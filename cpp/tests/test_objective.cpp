@@ -1,6 +1,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
+#include "ocdl/objective/second_order.hpp"
 #include "tests/allocation_counter.hpp"
 #include "tests/random_problem.hpp"
 
@@ -54,6 +55,43 @@ double complex_step_error(const Problem<double>& p, Draw& draw) {
   check(q.controls, exact.controls, begin + net.W_size(), net.control_size());
   check(q.X, exact.inputs, 0, static_cast<Index>(q.X.size()));
   return worst;
+}
+
+std::vector<double> product_of(const Problem<double>& p, Curvature curvature,
+                               const std::vector<double>& direction) {
+  SecondOrderWorkspace workspace;
+  const Data<double> data = p.data();
+  std::vector<double> product(direction.size());
+  curvature_product(p.net, p.controls.data(), {data.X, data.labels, data.weights, data.samples}, p.objective,
+                    curvature, direction.data(), product.data(), workspace);
+  return product;
+}
+
+/// A direction of all controls; steps that are given, not learned, are no variables.
+std::vector<double> random_direction(const Network& net, Draw& draw) {
+  std::vector<double> direction = draw.normals(net.control_size());
+  if (!net.learns_steps) std::fill_n(net.split(direction.data()).h, net.h_size(), 0.0);
+  return direction;
+}
+
+/// The worst error of a Hessian product against the complex step of the gradient, Im g(u + i eps w) / eps,
+/// relative to its largest entry.
+double product_error(const Problem<double>& p, Draw& draw) {
+  const std::vector<double> direction = random_direction(p.net, draw);
+  const std::vector<double> product = product_of(p, Curvature::hessian, direction);
+  Problem<Complex> q = p.as<Complex>();
+  for (std::size_t n = 0; n < direction.size(); ++n) q.controls[n] += Complex(0, tiny * direction[n]);
+  std::vector<Complex> gradient(direction.size());
+  Workspace<Complex> workspace;
+  value_and_derivatives<Complex>(q.net, q.controls.data(), q.data(), q.objective,
+                                 {.controls = gradient.data()}, workspace);
+  double worst = 0, largest = 0;
+  for (std::size_t n = 0; n < direction.size(); ++n) {
+    const double exact = gradient[n].imag() / tiny;
+    largest = std::max(largest, std::abs(exact));
+    keep_worst(worst, std::abs(product[n] - exact));
+  }
+  return largest > 0 ? worst / largest : worst;
 }
 
 }  // namespace
@@ -184,6 +222,59 @@ BOOST_AUTO_TEST_CASE(a_warm_evaluation_allocates_nothing) {
     Eigen::internal::set_is_malloc_allowed(true);
     BOOST_TEST(allocation_count() == before);
   }
+}
+
+BOOST_AUTO_TEST_CASE(the_hessian_product_is_the_complex_step_of_the_gradient_on_five_hundred_networks) {
+  Draw draw(8);
+  const std::vector<std::string> tableaux = names();
+  double worst = 0;
+  constexpr int networks = 539;
+  for (int n = 0; n < networks; ++n) {
+    const auto activation = static_cast<Activation>(static_cast<std::size_t>(n) % activation_names.size());
+    const std::string& tableau = tableaux[static_cast<std::size_t>(n) % tableaux.size()];
+    const Index layers = draw.coin(0.9) ? draw.whole(1, 20) : draw.whole(21, 60);
+    const Network net = draw.network(tableau, activation, layers, draw.whole(1, 12));
+    const double error = product_error(draw.problem(net, draw.whole(1, 19)), draw);
+    BOOST_TEST(error <= 1e-11,
+               "network " << n << ": " << tableau << ", " << layers << " layers, dimension " << net.dim
+                          << ", " << activation_names[static_cast<std::size_t>(activation)] << ": " << error);
+    keep_worst(worst, error);
+  }
+  BOOST_TEST_MESSAGE("worst relative error of " << networks << " Hessian products: " << worst);
+}
+
+BOOST_AUTO_TEST_CASE(wide_states_and_teams_have_exact_hessian_products_too) {
+  Draw draw(9);
+  ThreadChoice::insist(true);
+  for (const int threads : {1, 3}) {
+    ThreadLimit::set(threads);
+    for (const Index dim : {17, 64, 97})
+      BOOST_TEST(
+          product_error(draw.problem(draw.network("kutta3", Activation::tanh, 2, dim), 300), draw) <= 1e-11,
+          "dimension " << dim);
+    BOOST_TEST(product_error(draw.problem(draw.network("heun3", Activation::sin, 4, 2), 1500), draw) <=
+               1e-11);
+  }
+  ThreadChoice::insist(false);
+  ThreadLimit::set(2);
+}
+
+BOOST_AUTO_TEST_CASE(bits_of_products_do_not_depend_on_threads) {
+  Draw draw(10);
+  ThreadChoice::insist(true);
+  for (const Index dim : {1, 2, 3, 4, 5, 16, 100})
+    for (const Curvature curvature : {Curvature::hessian, Curvature::gauss_newton}) {
+      const Problem<double> p = draw.problem(draw.network("kutta4", Activation::tanh, 6, dim), 1111);
+      const std::vector<double> direction = random_direction(p.net, draw);
+      ThreadLimit::set(1);
+      const std::vector<double> serial = product_of(p, curvature, direction);
+      for (const int threads : {2, 3, 7}) {
+        ThreadLimit::set(threads);
+        BOOST_TEST((product_of(p, curvature, direction) == serial), "dimension " << dim << ", " << threads);
+      }
+    }
+  ThreadChoice::insist(false);
+  ThreadLimit::set(2);
 }
 
 BOOST_AUTO_TEST_CASE(extreme_outputs_keep_the_losses_finite_and_their_digits) {

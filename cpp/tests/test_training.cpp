@@ -17,6 +17,8 @@ std::vector<MethodOptions> methods(Index batch) {
       AdamOptions{0.01, 0.9, 0.999, 1e-8, 0, 1},
       AdamOptions{0.01, 0.9, 0.999, 1e-8, batch, 1},
       LBFGSOptions{5, 25},
+      NewtonCGOptions{Curvature::hessian, 1.0, 0.5, 20, 25},
+      NewtonCGOptions{Curvature::gauss_newton, 1.0, 0.5, 20, 25},
   };
 }
 

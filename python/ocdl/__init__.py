@@ -17,7 +17,7 @@ from ocdl.history import History
 from ocdl.multilevel import MultilevelResult, train_multilevel
 from ocdl.network import Network, Trajectory
 from ocdl.objective import L1, Objective, Regulariser, Tikhonov, TimeSmoothness
-from ocdl.optimisers import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent
+from ocdl.optimisers import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, NewtonCG
 from ocdl.projection import project_simplex
 from ocdl.sensitivity import Flips
 from ocdl.tableau import Tableau, tableaux
@@ -41,6 +41,7 @@ __all__ = [
     "ModelFileError",
     "MultilevelResult",
     "Network",
+    "NewtonCG",
     "ODEClassifier",
     "Objective",
     "Regulariser",

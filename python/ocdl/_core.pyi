@@ -149,9 +149,20 @@ class Network(metaclass=pybind11_type):
         sample_weight: NDArray[np.float32] | None,
         objective: Objective,
     ) -> NDArray[Any]: ...
+    def curvature_product(
+        self,
+        u: NDArray[np.float64],
+        X: NDArray[np.float64],
+        y: NDArray[np.int64],
+        sample_weight: NDArray[np.float64] | None,
+        objective: Objective,
+        curvature: str,
+        du: NDArray[np.float64],
+    ) -> NDArray[Any]: ...
 
 def activation_names() -> list[str]: ...
 def loss_names() -> list[str]: ...
+def curvature_names() -> list[str]: ...
 
 # Index of the first such entry of the flat array, or -1.
 @overload
@@ -181,6 +192,9 @@ class Adam(metaclass=pybind11_type):
 
 class LBFGS(metaclass=pybind11_type):
     def __init__(self, memory: int, max_trials: int) -> None: ...
+
+class NewtonCG(metaclass=pybind11_type):
+    def __init__(self, curvature: str, radius: float, forcing: float, max_products: int, max_trials: int) -> None: ...
 
 class StopFlag(metaclass=pybind11_type):
     def __init__(self) -> None: ...
@@ -222,7 +236,7 @@ def make_training(
     y: NDArray[np.int64],
     sample_weight: NDArray[np.float64] | None,
     objective: Objective,
-    method: GradientDescent | Backtracking | Armijo | Adam | LBFGS,
+    method: GradientDescent | Backtracking | Armijo | Adam | LBFGS | NewtonCG,
     frozen: list[str],
     simplex: bool,
     tolerance: float,
@@ -237,7 +251,7 @@ def make_training(
     y: NDArray[np.int64],
     sample_weight: NDArray[np.float32] | None,
     objective: Objective,
-    method: GradientDescent | Backtracking | Armijo | Adam | LBFGS,
+    method: GradientDescent | Backtracking | Armijo | Adam | LBFGS | NewtonCG,
     frozen: list[str],
     simplex: bool,
     tolerance: float,

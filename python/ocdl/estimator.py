@@ -60,8 +60,9 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
     loss : {"cross_entropy", "squared"}
         "squared" is the paper's.
     optimiser : optimiser or None
-        Any of `GradientDescent`, `Backtracking`, `Armijo`, `Adam`, `LBFGS` and `Chain`; None: ``Adam(lr=0.01)``, which
-        stops before it learns the noise. A chain of Adam and L-BFGS finds lower losses; give it a regulariser.
+        Any of `GradientDescent`, `Backtracking`, `Armijo`, `Adam`, `LBFGS`, `NewtonCG` and `Chain`; None:
+        ``Adam(lr=0.01)``, which stops before it learns the noise. A chain of Adam and L-BFGS finds lower losses; give
+        it a regulariser.
     max_iter : int
         Iterations at most. A warning says when the loss was still falling then.
     tol : float

@@ -32,7 +32,7 @@ class History:
     lipschitz : ndarray
         The L of an accepted step of length 1/L; NaN at the start and for methods without.
     trials : ndarray of int
-        Evaluations of the objective in the iteration.
+        Evaluations of the objective in the iteration, or what took as long.
     seconds : ndarray
         Time spent iterating up to here.
     evaluated : ndarray of int

@@ -7,7 +7,7 @@ from typing import Any
 
 from ocdl import _core, _validation
 
-__all__ = ["LBFGS", "Adam", "Armijo", "Backtracking", "Chain", "GradientDescent"]
+__all__ = ["LBFGS", "Adam", "Armijo", "Backtracking", "Chain", "GradientDescent", "NewtonCG"]
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,52 @@ class LBFGS:
         return _core.LBFGS(self.memory, self.max_trials)
 
 
-Optimiser = GradientDescent | Backtracking | Armijo | Adam | LBFGS
-SINGLE_OPTIMISERS = (GradientDescent, Backtracking, Armijo, Adam, LBFGS)
+@dataclass(frozen=True)
+class NewtonCG:
+    """Newton's method with conjugate gradients within a trust region (Steihaug 1983).
+
+    An iteration minimises the model ``<g, s> + 1/2 <s, B s>`` over ``|s| <= radius`` by conjugate gradients, until the
+    residual is at most ``min(forcing, sqrt(|g|)) |g|``, the region ends or a direction of negative curvature is met.
+    It then tries ``P(u + t s)`` for t = 1 and less until ``J(u~) <= J(u) + 1e-4 <g, u~ - u>`` or, where that is within
+    the roundoff of J, the gradient is smaller; the loss never increases by more than its roundoff. It adapts
+    the radius to how well the model has predicted the decrease. With time steps on the simplex, s is reduced to
+    the face on which the steps can move. Every product with B counts as 3 evaluations in `Result.n_evals` and
+    `History.trials`, which is about what it takes. Networks of float32 have their products computed in float64.
+
+    Parameters
+    ----------
+    curvature : {"hessian", "gauss_newton"}
+        Which matrix B is: see `Network.hessian_product` and `Network.gauss_newton_product`.
+    radius : float
+        The first radius.
+    forcing : float
+        The model is minimised so far only that its gradient becomes this much smaller, between 0 and 1.
+    max_products : int
+        Conjugate gradient steps of one iteration.
+    max_trials : int
+        Trial steps of one iteration; when all are refused the training ends.
+    """
+
+    curvature: str = "hessian"
+    radius: float = 1.0
+    forcing: float = 0.5
+    max_products: int = 20
+    max_trials: int = 25
+
+    def __post_init__(self) -> None:
+        _validation.choice(self.curvature, "curvature", _core.curvature_names())
+        _validation.positive(self.radius, "radius")
+        _fraction(self.forcing, "forcing")
+        _validation.integer(self.max_products, "max_products", least=1)
+        _validation.integer(self.max_trials, "max_trials", least=1)
+        _hold_plain_numbers(self)
+
+    def _core_method(self, seed: int) -> _core.NewtonCG:
+        return _core.NewtonCG(self.curvature, self.radius, self.forcing, self.max_products, self.max_trials)
+
+
+Optimiser = GradientDescent | Backtracking | Armijo | Adam | LBFGS | NewtonCG
+SINGLE_OPTIMISERS = (GradientDescent, Backtracking, Armijo, Adam, LBFGS, NewtonCG)
 
 
 class Chain:
@@ -238,7 +282,7 @@ def _hold_plain_numbers(settings: Any) -> None:
     """Replace NumPy's numbers, and whole ones where a real one is meant: equal settings are then written alike."""
     for field in fields(settings):
         value = getattr(settings, field.name)
-        if value is not None:
+        if value is not None and field.type != "str":
             object.__setattr__(settings, field.name, float(value) if field.type == "float" else int(value))
 
 

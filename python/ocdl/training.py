@@ -76,7 +76,7 @@ class Result:
     history : History
         Every iteration.
     n_iter, n_evals : int
-        Iterations made, and evaluations of the objective with its gradient.
+        Iterations made, and evaluations of the objective with its gradient; `NewtonCG` says how its products count.
     status : Status
         Why it ended; its value is a sentence.
     message : str
@@ -129,7 +129,7 @@ def train(
         As for `Network.value`.
     objective : Objective
         What is minimised.
-    optimiser : GradientDescent, Backtracking, Armijo, Adam, LBFGS or Chain
+    optimiser : GradientDescent, Backtracking, Armijo, Adam, LBFGS, NewtonCG or Chain
         How.
     max_iter : int
         Iterations at most.

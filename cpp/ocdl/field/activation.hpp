@@ -36,7 +36,7 @@ Pack<T> where_negative(Pack<T> x, Pack<T> negative, Pack<T> otherwise) {
   if constexpr (lanes<T> == 1)
     return std::real(x) < 0 ? negative : otherwise;
   else
-    return x < Pack<T>{} ? negative : otherwise;
+    return select(x < Pack<T>{}, negative, otherwise);
 }
 
 /// The slope of a kink at 0, told by the value: `left` where it is not positive, else 1.

@@ -79,7 +79,8 @@ class Combination {
     T* const out = out_;
     for (Index n = 0, size = size_; n < size; n += lanes<T>) {
       Pack<T> sum = base ? load(base + n) : Pack<T>{};
-      for (int l = 0; l < count; ++l) sum += broadcast<T>(terms[l].coefficient) * load(terms[l].plane + n);
+      for (int l = 0; l < count; ++l)
+        multiply_add(sum, broadcast<T>(terms[l].coefficient), load(terms[l].plane + n));
       store<T>(out + n, sum);
     }
   }
@@ -89,8 +90,8 @@ template <class T>
 Pack<T> dot_lanes(const T* a, const T* b, Index size) {
   Pack<T> even{}, odd{};
   for (Index n = 0; n < size; n += tile_width<T>) {
-    even += load(a + n) * load(b + n);
-    odd += load(a + n + lanes<T>) * load(b + n + lanes<T>);
+    multiply_add(even, load(a + n), load(b + n));
+    multiply_add(odd, load(a + n + lanes<T>), load(b + n + lanes<T>));
   }
   return even + odd;
 }

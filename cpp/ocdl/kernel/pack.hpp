@@ -60,25 +60,43 @@ struct BitPackOf {
 template <std::floating_point T>
 using BitPack = typename BitPackOf<T>::type;
 
+/// Whether a scalar is a dual number, see dual.hpp; it has packs and functions of its own.
 template <class T>
+inline constexpr bool is_dual = false;
+template <class T>
+concept PlainScalar = !is_dual<T>;
+
+template <PlainScalar T>
 inline Pack<T> load(const T* from) {
   Pack<T> pack;
   std::memcpy(&pack, from, sizeof pack);
   return pack;
 }
 
-template <class T>
+template <PlainScalar T>
 inline void store(T* to, Pack<T> pack) {
   std::memcpy(to, &pack, sizeof pack);
 }
 
-template <class T>
+template <PlainScalar T>
 inline Pack<T> broadcast(std::type_identity_t<T> value) {
   if constexpr (lanes<T> == 1) {
     return value;
   } else {
     return value - Pack<T>{};  // x - 0 keeps the sign of zero, which 0 + x would not
   }
+}
+
+/// a where the mask says so, else b.
+template <class Mask, class P>
+inline P select(Mask mask, P a, P b) {
+  return mask ? a : b;
+}
+
+/// sum += a b.
+template <class P>
+inline void multiply_add(P& sum, P a, P b) {
+  sum += a * b;
 }
 
 /// The same bits, read as integers or as numbers.
@@ -92,7 +110,7 @@ inline Pack<T> from_bits(BitPack<T> bits) {
 }
 
 /// Sum of the lanes, always in the same order.
-template <class T>
+template <PlainScalar T>
 inline T sum_lanes(Pack<T> pack) {
   T lane[lanes<T>];
   std::memcpy(lane, &pack, sizeof pack);

@@ -13,13 +13,15 @@
 /// threads.
 namespace ocdl::panel {
 
-/// Rows of the register tile: 6 x 2 packs leave 4 of 16 registers for operands, 12 x 2 leave 8 of 32.
-inline constexpr int kernel_rows = vector_bytes == 64 ? 12 : 6;
+/// Rows of the register tile: 6 x 2 packs leave 4 of 16 registers for operands, 12 x 2 leave 8 of 32. Packs
+/// of dual numbers are two registers each, and so are their operands.
+template <class T>
+inline constexpr int kernel_rows = (vector_bytes == 64 ? 12 : 6) / (is_dual<T> ? 3 : 1);
 
 /// Blocking: a panel of depth_block numbers per lane stays in L1, row_block x depth_block of the matrix in
 /// L2.
 inline constexpr Index depth_block = 256;
-inline constexpr Index row_block = 16 * kernel_rows;
+inline constexpr Index row_block = vector_bytes == 64 ? 192 : 96;
 
 /// Numbers of a plane that stay in L1 while all rows of the matrix pass by.
 inline constexpr Index cached_run = 2048;
@@ -67,8 +69,8 @@ struct Accumulator {
 #pragma GCC unroll 16
       for (int i = 0; i < R; ++i) {
         const Pack<T> a = broadcast<T>(A[i * row_stride]);
-        at[i][0] += a * left;
-        at[i][1] += a * right;
+        multiply_add(at[i][0], a, left);
+        multiply_add(at[i][1], a, right);
       }
     }
   }
@@ -76,9 +78,9 @@ struct Accumulator {
 
 /// Calls f<R>(i) for groups of R consecutive rows i, i+1, ... of [begin, end): as few groups as there can be,
 /// of nearly equal size, because a small group leaves the multiply-add units waiting.
-template <class F>
+template <class T, class F>
 inline void for_row_groups(Index begin, Index end, const F& f) {
-  const Index rows = end - begin, groups = (rows + kernel_rows - 1) / kernel_rows;
+  const Index rows = end - begin, groups = (rows + kernel_rows<T> - 1) / kernel_rows<T>;
   const Index small = groups ? rows / groups : 0, large_groups = rows - small * groups;
   const auto call = [&]<int... R>(Index size, Index i, std::integer_sequence<int, R...>) {
     ((size == R + 1 ? f.template operator()<R + 1>(i) : void()), ...);
@@ -86,18 +88,18 @@ inline void for_row_groups(Index begin, Index end, const F& f) {
   Index i = begin;
   for (Index group = 0; group < groups; ++group) {
     const Index size = small + (group < large_groups);
-    call(size, i, std::make_integer_sequence<int, kernel_rows>());
+    call(size, i, std::make_integer_sequence<int, kernel_rows<T>>());
     i += size;
   }
 }
 
 /// Calls f<R>(tile, i) for all tiles and row groups, in the order that reads `run` numbers per tile from L1.
-template <class F>
+template <class T, class F>
 inline void for_tiles_and_row_groups(Index tiles, Index run, Index begin, Index end, const F& f) {
   const Index together = std::max<Index>(1, cached_run / run);
   for (Index first = 0; first < tiles; first += together) {
     const Index last = std::min(first + together, tiles);
-    for_row_groups(begin, end, [&]<int R>(Index i) {
+    for_row_groups<T>(begin, end, [&]<int R>(Index i) {
       for (Index t = first; t < last; ++t) f.template operator()<R>(t, i);
     });
   }
@@ -110,7 +112,7 @@ void pack_transposed(const T* M, Index cols, Index depth, Index begin, Index end
   constexpr Index rows_at_once = 8;  // the pieces of a row that belong to different groups are still in L1
   for (Index k0 = 0; k0 < depth; k0 += rows_at_once) {
     const Index k_end = std::min(k0 + rows_at_once, depth);
-    for_row_groups(begin, end, [&]<int R>(Index i) {
+    for_row_groups<T>(begin, end, [&]<int R>(Index i) {
       for (Index k = k0; k < k_end; ++k) {
         const T* from = M + k * cols + i;
         T* to = packed + (i - begin) * depth + k * R;
@@ -130,7 +132,7 @@ void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z,
     const Index depth = std::min(depth_part, cols - k0);
     for (Index i0 = 0; i0 < rows; i0 += row_part) {
       const Index row_end = std::min(i0 + row_part, rows);
-      for_tiles_and_row_groups(tiles, depth * width, i0, row_end, [&]<int R>(Index t, Index i) {
+      for_tiles_and_row_groups<T>(tiles, depth * width, i0, row_end, [&]<int R>(Index t, Index i) {
         T* z = Z + (t * rows + i) * width;
         Accumulator<R, T> sum;
         if (k0 == 0)
@@ -156,7 +158,7 @@ void transposed_product(Index rows, Index cols, const T* M, const T* D, T* E, In
       const Index col_end = std::min(i0 + col_part, cols);
       const T* block = M + k0 * cols;
       if (packed) pack_transposed(block, cols, depth, i0, col_end, scratch);
-      for_tiles_and_row_groups(tiles, depth * width, i0, col_end, [&]<int R>(Index t, Index i) {
+      for_tiles_and_row_groups<T>(tiles, depth * width, i0, col_end, [&]<int R>(Index t, Index i) {
         T* e = E + (t * cols + i) * width;
         Accumulator<R, T> sum;
         if (k0 == 0)
@@ -211,7 +213,7 @@ void outer_product(Index rows, Index cols, const T* D, const T* panels, Index ti
   const Index panels_in_cache = std::max<Index>(1, depth_block * width * 4 / panel_size);
   for (Index c0 = 0; c0 < panel_count; c0 += panels_in_cache) {
     const Index c_end = std::min(c0 + panels_in_cache, panel_count);
-    for_row_groups(first_row, last_row, [&]<int R>(Index i) {
+    for_row_groups<T>(first_row, last_row, [&]<int R>(Index i) {
       for (Index c = c0; c < c_end; ++c) {
         Accumulator<R, T> sum;
         sum.fill_rows(nullptr);

@@ -77,9 +77,9 @@ void outer_product(Index rows, Index cols, const T* D, const T* Y, Index tiles, 
   const Range mine = team.share(tiles);
   panel::transpose_tiles(cols, Y, tiles, mine.begin, mine.end, panels);
   team.barrier();
-  const Range groups = team.share((rows + panel::kernel_rows - 1) / panel::kernel_rows);
-  const Index first = groups.begin * panel::kernel_rows,
-              last = std::min(groups.end * panel::kernel_rows, rows);
+  const Range groups = team.share((rows + panel::kernel_rows<T> - 1) / panel::kernel_rows<T>);
+  const Index first = groups.begin * panel::kernel_rows<T>,
+              last = std::min(groups.end * panel::kernel_rows<T>, rows);
   panel::outer_product(rows, cols, D, panels, tiles, first, last, accumulate, G);
   row_sums(rows, D, tiles, first, last, accumulate, g);
   team.barrier();

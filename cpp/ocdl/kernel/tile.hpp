@@ -23,13 +23,13 @@ constexpr Index tiles_for(Index samples) {
 /// Rows of `features` numbers become the first features of a plane of dimension `dim`; the others start at 0.
 /// The last row fills the padding: a padded lane stays finite wherever the samples do.
 template <class T>
-void rows_to_plane(const T* rows, Index samples, Index features, Index dim, T* plane) {
+void rows_to_plane(const Passive<T>* rows, Index samples, Index features, Index dim, T* plane) {
   constexpr Index width = tile_width<T>;
   for (Index first = 0; first < samples; first += width, plane += dim * width) {
     const Index last = samples - 1;
     for (Index s = 0; s < width; ++s) {
-      const T* row = rows + std::min(first + s, last) * features;
-      for (Index i = 0; i < features; ++i) plane[i * width + s] = row[i];
+      const Passive<T>* row = rows + std::min(first + s, last) * features;
+      for (Index i = 0; i < features; ++i) plane[i * width + s] = T(row[i]);
     }
     std::fill(plane + features * width, plane + dim * width, T(0));
   }

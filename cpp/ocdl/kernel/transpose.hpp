@@ -36,8 +36,9 @@ inline void exchange_all(Pack<T> (&rows)[lanes<T>]) {
 /// apart.
 template <class T>
 inline void transpose_block(const T* from, Index from_stride, T* to, Index to_stride) {
-  if constexpr (lanes<T> == 1) {
-    *to = *from;
+  if constexpr (!std::floating_point<T>) {
+    for (int i = 0; i < lanes<T>; ++i)
+      for (int j = 0; j < lanes<T>; ++j) to[j * to_stride + i] = from[i * from_stride + j];
   } else {
     Pack<T> rows[lanes<T>];
 #pragma GCC unroll 16

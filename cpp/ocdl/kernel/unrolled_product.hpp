@@ -25,7 +25,7 @@ void affine(const T* M, const T* bias, const T* Y, T* Z, Index tiles) {
       for (int i = 0; i < Rows; ++i) {
         Pack<T> z = c[i];
 #pragma GCC unroll 8
-        for (int k = 0; k < Cols; ++k) z += m[i][k] * y[k];
+        for (int k = 0; k < Cols; ++k) multiply_add(z, m[i][k], y[k]);
         store<T>(Z + i * width + lane, z);
       }
     }
@@ -56,7 +56,7 @@ void outer_product(const T* D, const T* Y, Index tiles, bool accumulate, T* G, T
         const Pack<T> d = load(D + i * width + lane);
         row_sum[i] += d;
 #pragma GCC unroll 8
-        for (int k = 0; k < Cols; ++k) sum[i][k] += d * y[k];
+        for (int k = 0; k < Cols; ++k) multiply_add(sum[i][k], d, y[k]);
       }
     }
   const auto put = [&](T& total, Pack<T> lanes_sum) {

@@ -30,7 +30,7 @@ Pack<T> maximum(Pack<T> a, Pack<T> b) {
   if constexpr (lanes<T> == 1)
     return std::real(a) > std::real(b) ? a : b;
   else
-    return a > b ? a : b;
+    return select(a > b, a, b);
 }
 
 /// C(z) and C(-z) = 1 - C(z), each with all its digits.
@@ -50,7 +50,7 @@ Pack<T> squared_loss(const OutputTile<T>& tile, Index lane, T* dz) {
   for (Index o = 0; o < tile.outputs; ++o) {
     const Index at = o * tile_width<T> + lane;
     const auto [yes, no] = probabilities<T>(load(tile.z + at));
-    const Pack<T> target = load(tile.targets + at), residual = target == one ? -no : yes;
+    const Pack<T> target = load(tile.targets + at), residual = select(target == one, -no, yes);
     loss += half * residual * residual;
     if (dz) store<T>(dz + at, weight * residual * (yes * no));
   }
@@ -78,16 +78,16 @@ Pack<T> softmax_loss(const OutputTile<T>& tile, Index lane, T* dz) {
   for (Index o = 1; o < tile.outputs; ++o) largest = maximum<T>(largest, z(o));
   Pack<T> others{}, labelled{}, unseen = one;  // unseen: 1 until the largest output has been met
   for (Index o = 0; o < tile.outputs; ++o) {
-    const Pack<T> is_largest = z(o) == largest ? unseen : zero;
+    const Pack<T> is_largest = select(z(o) == largest, unseen, zero);
     unseen -= is_largest;
     others += (one - is_largest) * exp<T>(z(o) - largest);
-    labelled += target(o) == one ? largest - z(o) : zero;
+    labelled += select(target(o) == one, largest - z(o), zero);
   }
   if (dz) {
     const Pack<T> total = one + others;
     unseen = one;
     for (Index o = 0; o < tile.outputs; ++o) {
-      const Pack<T> is_largest = z(o) == largest ? unseen : zero;
+      const Pack<T> is_largest = select(z(o) == largest, unseen, zero);
       unseen -= is_largest;
       const Pack<T> share = exp<T>(z(o) - largest);
       // Probability minus target; at a target, minus the probability of all the others.

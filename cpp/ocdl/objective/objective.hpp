@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "ocdl/objective/curvature.hpp"
 #include "ocdl/objective/loss.hpp"
 #include "ocdl/objective/regulariser.hpp"
 #include "ocdl/sweep/adjoint.hpp"
@@ -20,9 +21,9 @@ struct Objective {
 /// Samples are rows of X; labels are 0 .. max(outputs, 2) - 1; no weights: all 1.
 template <class T>
 struct Data {
-  const T* X;
+  const Passive<T>* X;
   const std::int64_t* labels;
-  const T* weights;
+  const Passive<T>* weights;
   Index samples;
   double batch_scale = 0;  ///< of a batch: what multiplies its sum of losses
 
@@ -31,7 +32,7 @@ struct Data {
     if (!mean) return 1;
     if (!weights) return 1 / static_cast<double>(samples);
     double sum = 0;
-    for (Index i = 0; i < samples; ++i) sum += static_cast<double>(std::real(weights[i]));
+    for (Index i = 0; i < samples; ++i) sum += static_cast<double>(value_of(weights[i]));
     return 1 / sum;
   }
 };
@@ -42,6 +43,8 @@ struct Derivatives {
   T* controls = nullptr;  ///< dJ/du
   T* inputs = nullptr;    ///< dJ/dX = p[0], (samples, features)
   T* costates = nullptr;  ///< p, (N+1, samples, dim)
+  /// Of dual numbers: the values of `controls` become a Gauss-Newton product, see curvature.hpp.
+  bool gauss_newton = false;
 
   bool any() const { return controls || inputs || costates; }
 };
@@ -74,7 +77,7 @@ class Evaluation {
   }
 
   Wide<T> run() {
-    const double sweeps = out_.any() ? 2.5 : 1;
+    const double sweeps = (out_.any() ? 2.5 : 1) * (is_dual<T> ? 3 : 1);
     const ThreadChoice choice(sweeps * forward_work(net_, data_.samples),
                               parallel_parts<T>(plan_, data_.samples));
     workspace_.reserve(plan_.by_team ? 1 : choice.most(), memory_size(choice.most()));
@@ -189,7 +192,10 @@ class Evaluation {
       T *targets = memory.targets + t * q * width, *weights = memory.weights + t * width;
       fill_labels(block, t, targets, weights);
       T* slopes = out_.any() ? memory.output_slopes + t * q * width : nullptr;
-      losses[t] = tile_loss(objective_.loss, {q, memory.outputs + t * q * width, targets, weights}, slopes);
+      const OutputTile<T> tile{q, memory.outputs + t * q * width, targets, weights};
+      losses[t] = tile_loss(objective_.loss, tile, slopes);
+      if constexpr (is_dual<T>)
+        if (out_.gauss_newton) keep_curvature(objective_.loss, tile, slopes);
       for (Index n = 0; slopes && n < q * width; ++n) slopes[n] *= T(scale_);
     }
   }
@@ -202,7 +208,7 @@ class Evaluation {
       const Index in_block = t * width + s;
       const bool padding = in_block >= block.samples;
       const Index i = block.first + std::min(in_block, block.samples - 1);
-      weights[s] = padding ? T(0) : data_.weights ? data_.weights[i] : T(1);
+      weights[s] = padding ? T(0) : data_.weights ? T(data_.weights[i]) : T(1);
       const Index label = static_cast<Index>(data_.labels[i]);
       if (net_.outputs == 1)
         targets[s] = T(static_cast<double>(label));

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cmath>
-#include <complex>
-
 #include "ocdl/sweep/network.hpp"
 
 namespace ocdl {
@@ -40,7 +37,7 @@ struct Regulariser {
 
   template <class T>
   Wide<T> add_moduli(const T* values, Index size, T* gradient) const {
-    const auto sign = [](const T& x) { return double(std::real(x) > 0) - double(std::real(x) < 0); };
+    const auto sign = [](const T& x) { return double(value_of(x) > 0) - double(value_of(x) < 0); };
     Wide<T> sum{};
     for (Index n = 0; n < size; ++n) sum += sign(values[n]) * Wide<T>(values[n]);
     for (Index n = 0; gradient && n < size; ++n) gradient[n] += T(l1 * sign(values[n]));

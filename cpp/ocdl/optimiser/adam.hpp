@@ -23,8 +23,8 @@ class Adam : public Method<T> {
       : options_(options), next_(problem.size()), direction_(next_.controls) {
     first_moment_ = second_moment_ = next_first_moment_ = next_second_moment_ = next_.controls;
     if (options.batch_size > 0 && options.batch_size < problem.data().samples)
-      batches_.emplace(problem.data(), problem.network().features, problem.mean(), options.batch_size,
-                       options.seed);
+      batches_.emplace(problem.data(), problem.network().features, problem.objective().mean,
+                       options.batch_size, options.seed);
   }
 
   void start(TrainingProblem<T>& problem, Iterate<T>& at) override { evaluate(problem, at, 0); }

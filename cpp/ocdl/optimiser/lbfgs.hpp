@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ocdl/optimiser/face.hpp"
 #include "ocdl/optimiser/wolfe_search.hpp"
 
 namespace ocdl {
@@ -75,7 +76,7 @@ class LBFGS : public Method<T> {
   double choose_direction(const TrainingProblem<T>& problem, const Iterate<T>& at, Index known) {
     T* d = direction_.data();
     std::copy(at.gradient.begin(), at.gradient.end(), d);
-    reduce(problem, at, d);
+    reduce_to_face(problem, at, d);
     for (std::int64_t k = pairs_ - 1; k >= pairs_ - known; --k) {
       factors_[slot(k)] = dot(move(k), d, size_) / products_[slot(k)];
       add_scaled(-factors_[slot(k)], change(k), d, size_);
@@ -87,35 +88,8 @@ class LBFGS : public Method<T> {
     for (std::int64_t k = pairs_ - known; k < pairs_; ++k)
       add_scaled(factors_[slot(k)] - dot(change(k), d, size_) / products_[slot(k)], move(k), d, size_);
     scale(-1, d, size_);
-    reduce(problem, at, d);
+    reduce_to_face(problem, at, d);
     return dot(at.gradient.data(), d, size_);
-  }
-
-  /// On the simplex: the part of v in which the steps can move. A step that is 0 and that the gradient holds
-  /// there stays; the others keep their sum.
-  void reduce(const TrainingProblem<T>& problem, const Iterate<T>& at, T* v) const {
-    const auto [begin, end] = problem.constrained();
-    double gradient_sum = 0;
-    Index positive = 0;
-    for (Index n = begin; n < end; ++n)
-      if (at.controls[static_cast<std::size_t>(n)] > 0) {
-        gradient_sum += static_cast<double>(at.gradient[static_cast<std::size_t>(n)]);
-        ++positive;
-      }
-    const double multiplier = gradient_sum / static_cast<double>(positive);
-    const auto can_move = [&](Index n) {
-      const auto at_n = static_cast<std::size_t>(n);
-      return at.controls[at_n] > 0 || static_cast<double>(at.gradient[at_n]) < multiplier;
-    };
-    double sum = 0;
-    Index movable = 0;
-    for (Index n = begin; n < end; ++n)
-      if (can_move(n)) {
-        sum += static_cast<double>(v[n]);
-        ++movable;
-      }
-    for (Index n = begin; n < end; ++n)
-      v[n] = can_move(n) ? v[n] - T(sum / static_cast<double>(movable)) : T(0);
   }
 
   bool search(TrainingProblem<T>& problem, const Iterate<T>& at, double slope, double first_step) {

@@ -8,12 +8,13 @@
 #include "ocdl/optimiser/backtracking.hpp"
 #include "ocdl/optimiser/gradient_descent.hpp"
 #include "ocdl/optimiser/lbfgs.hpp"
+#include "ocdl/optimiser/newton_cg.hpp"
 
 namespace ocdl {
 
 /// The settings of any method: they name it.
-using MethodOptions =
-    std::variant<GradientDescentOptions, BacktrackingOptions, ArmijoOptions, AdamOptions, LBFGSOptions>;
+using MethodOptions = std::variant<GradientDescentOptions, BacktrackingOptions, ArmijoOptions, AdamOptions,
+                                   LBFGSOptions, NewtonCGOptions>;
 
 template <class T>
 std::unique_ptr<Method<T>> make_method(const MethodOptions& options, const TrainingProblem<T>& problem) {
@@ -29,6 +30,7 @@ std::unique_ptr<Method<T>> make_method(const MethodOptions& options, const Train
     Made operator()(const ArmijoOptions& o) const { return std::make_unique<Armijo<T>>(o, problem.size()); }
     Made operator()(const AdamOptions& o) const { return std::make_unique<Adam<T>>(o, problem); }
     Made operator()(const LBFGSOptions& o) const { return std::make_unique<LBFGS<T>>(o, problem.size()); }
+    Made operator()(const NewtonCGOptions& o) const { return std::make_unique<NewtonCG<T>>(o, problem); }
   };
   return std::visit(Maker{problem}, options);
 }

@@ -44,7 +44,7 @@ class TrainingProblem {
   Index size() const { return net_.control_size(); }
   const Network& network() const { return net_; }
   const Data<T>& data() const { return data_; }
-  bool mean() const { return objective_.mean; }
+  const Objective& objective() const { return objective_; }
   /// The steps that have to stay on the simplex; empty where they are free.
   Range constrained() const { return {steps_begin_, steps_begin_ + static_cast<Index>(steps_.size())}; }
   bool is_constrained() const { return !steps_.empty(); }
@@ -57,11 +57,18 @@ class TrainingProblem {
   void evaluate(Iterate<T>& at, const Data<T>& data) {
     at.value = value_and_derivatives<T>(net_, at.controls.data(), data, objective_,
                                         {at.gradient.data(), nullptr, nullptr}, workspace_);
-    for (const Range& part : frozen_)
-      std::fill(at.gradient.begin() + part.begin, at.gradient.begin() + part.end, T(0));
+    clear_frozen(at.gradient.data());
     if (first_non_finite(at.gradient.data(), size()) >= 0)
       at.value = std::numeric_limits<double>::quiet_NaN();
-    ++evaluations_;
+    count_evaluations(1);
+  }
+  /// Notes work that costs as much as so many evaluations.
+  void count_evaluations(int count) { evaluations_ += count; }
+
+  /// Sets the entries of frozen controls to 0.
+  template <class V>
+  void clear_frozen(V* v) const {
+    for (const Range& part : frozen_) std::fill(v + part.begin, v + part.end, V(0));
   }
 
   /// to = P(u + step direction), with the projection P onto the simplex where there is one.

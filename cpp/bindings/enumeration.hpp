@@ -1,0 +1,25 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Choices of the core and the names by which Python knows them.
+namespace ocdl {
+
+template <class Enum, std::size_t Size>
+Enum enum_from(const std::array<std::string_view, Size>& names, std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw std::invalid_argument("unknown name: " + std::string(name));
+  return static_cast<Enum>(found - names.begin());
+}
+
+template <std::size_t Size>
+std::vector<std::string> listed(const std::array<std::string_view, Size>& names) {
+  return {names.begin(), names.end()};
+}
+
+}  // namespace ocdl
