@@ -20,6 +20,7 @@ from ocdl.cli._models import Classifier, Description
 from ocdl.cli._output import UserError, add_command, aligned, json_text, require_place_for
 from ocdl.cli._tables import Table, read_table
 from ocdl.network import Network
+from ocdl.optimisers import LBFGS, Armijo, Backtracking, NewtonCG
 from ocdl.tableau import tableaux
 
 GENERATORS = {
@@ -27,6 +28,13 @@ GENERATORS = {
     "donut1d": datasets.make_donut1d,
     "donut2d": datasets.make_donut2d,
     "squares": datasets.make_squares,
+}
+OPTIMISERS = {
+    "adam": None,  # the estimator's own
+    "backtracking": Backtracking(),
+    "armijo": Armijo(),
+    "lbfgs": LBFGS(),
+    "newton-cg": NewtonCG(),
 }
 EXAMPLES = """\
   ocdl train --data spiral --out spiral.ocdl
@@ -50,6 +58,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parser.add_argument("--layers", default=20, type=_positive, metavar="N", help="number of steps (%(default)s)")
     parser.add_argument("--loss", default="cross_entropy", choices=("cross_entropy", "squared"), help="(%(default)s)")
+    parser.add_argument("--optimiser", default="adam", choices=tuple(OPTIMISERS), help="(%(default)s)")
     parser.add_argument("--max-iter", default=300, type=_positive, metavar="N", help="iterations (%(default)s)")
     parser.add_argument("--seed", default=0, type=_seed, metavar="N", help="of everything random (%(default)s)")
     parser.add_argument(
@@ -127,6 +136,7 @@ def _fit(table: Table, training: NDArray[np.int64], arguments: argparse.Namespac
         n_layers=arguments.layers,
         tableau=arguments.tableau,
         loss=arguments.loss,
+        optimiser=OPTIMISERS[arguments.optimiser],
         max_iter=arguments.max_iter,
         random_state=arguments.seed,
         verbose=int(not arguments.quiet and not arguments.json and sys.stderr.isatty()),
