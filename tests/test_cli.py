@@ -373,6 +373,7 @@ def test_files_that_are_no_npz(content: bytes | str, run: Run, tmp_path: Path) -
         (("train", "--data", "spiral", "--out", "m", "--test-size", "nan"), "--test-size: must be at least 0"),
         (("train", "--data", "spiral", "--out", "m", "--tableau", "rk99"), "invalid choice: 'rk99'"),
         (("train", "--data", "spiral", "--out", "m", "--loss", "hinge"), "invalid choice: 'hinge'"),
+        (("train", "--data", "spiral", "--out", "m", "--optimiser", "sgd"), "invalid choice: 'sgd'"),
         (("train", "--data", "spiral", "--out", "m", "--architecture", "x"), "invalid choice: 'x'"),
         (("train", "--data", "spiral", "--out", "absent/m"), "There is no such folder: 'absent'"),
         (("train", "--data", "spiral", "--out", "."), "Is a directory: '.'"),

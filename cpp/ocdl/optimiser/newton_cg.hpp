@@ -147,7 +147,7 @@ class NewtonCG : public Method<T> {
                  agreement = (at.value - next_.value) / predicted;
     if (predicted >= 0 && predicted <= roundoff(at.value)) return radius_;
     if (!(agreement >= 0.25)) return length / 2;
-    return agreement > 0.75 && at_boundary ? 2 * radius_ : radius_;
+    return agreement > 0.5 && at_boundary ? 3 * radius_ : radius_;
   }
 
   /// -m of the displacement that was made. With g + B s at hand, m(s) = 1/2 (<g, s> + <g + B s, s>); where

@@ -20,6 +20,7 @@ from ocdl.cli._models import Classifier, Description
 from ocdl.cli._output import UserError, add_command, add_seed, aligned, json_text, require_place_for, whole_number
 from ocdl.cli._tables import Table, read_table
 from ocdl.network import Network
+from ocdl.optimisers import LBFGS, Armijo, Backtracking, NewtonCG
 from ocdl.tableau import tableaux
 
 GENERATORS = {
@@ -29,6 +30,13 @@ GENERATORS = {
     "squares": datasets.make_squares,
 }
 POSITIVE = whole_number(1, 2**31 - 1)
+OPTIMISERS = {
+    "adam": None,  # the estimator's own
+    "backtracking": Backtracking(),
+    "armijo": Armijo(),
+    "lbfgs": LBFGS(),
+    "newton-cg": NewtonCG(),
+}
 EXAMPLES = """\
   ocdl train --data spiral --out spiral.ocdl
   ocdl train --data iris.csv --target species --out iris.ocdl
@@ -53,6 +61,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--loss", default="cross_entropy", choices=("cross_entropy", "squared"), help="(%(default)s)")
     parser.add_argument("--max-iter", default=300, type=POSITIVE, metavar="N", help="iterations (%(default)s)")
     add_seed(parser)
+    parser.add_argument("--optimiser", default="adam", choices=tuple(OPTIMISERS), help="(%(default)s)")
     parser.add_argument(
         "--test-size", default=0.25, type=_share, metavar="SHARE", help="of the samples, held out (%(default)s)"
     )
@@ -128,6 +137,7 @@ def _fit(table: Table, training: NDArray[np.int64], arguments: argparse.Namespac
         n_layers=arguments.layers,
         tableau=arguments.tableau,
         loss=arguments.loss,
+        optimiser=OPTIMISERS[arguments.optimiser],
         max_iter=arguments.max_iter,
         random_state=arguments.seed,
         verbose=int(not arguments.quiet and not arguments.json and sys.stderr.isatty()),
