@@ -17,6 +17,7 @@ from ocdl.network import Network, Trajectory
 from ocdl.objective import L1, Objective, Regulariser, Tikhonov, TimeSmoothness
 from ocdl.optimisers import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent
 from ocdl.projection import project_simplex
+from ocdl.stability import Stability
 from ocdl.tableau import Tableau, tableaux
 from ocdl.threads import get_num_threads, set_num_threads
 from ocdl.training import Result, Status, Stop, train
@@ -39,6 +40,7 @@ __all__ = [
     "Objective",
     "Regulariser",
     "Result",
+    "Stability",
     "Status",
     "Stop",
     "Tableau",
