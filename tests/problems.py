@@ -16,7 +16,10 @@ from ocdl import Network, Tableau, _core
 ACTIVATIONS = _core.activation_names()
 LOSSES = _core.loss_names()
 REDUCTIONS = ("mean", "sum")
-EXPLICIT = [name for name in ocdl.tableaux() if Tableau.named(name).is_explicit]
+TABLEAUX = ocdl.tableaux()
+EXPLICIT = [name for name in TABLEAUX if Tableau.named(name).is_explicit]
+IMPLICIT = [name for name in TABLEAUX if name not in EXPLICIT]
+FIELDS = _core.field_names()
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ def random_problem(net: Network, samples: int, seed: int = 0) -> Problem:
             u.h[rng.integers(net.n_layers)] = 0 if net.n_layers > 1 else u.h[0]
         if net.time_steps == "simplex":
             u.h[...] = ocdl.project_simplex(u.h, net.horizon)
+    if net.residual and not net.tableau.is_explicit:
+        tame_stage_equations(net, u)
     X, dX = (rng.normal(size=(samples, net.n_features)).astype(net.dtype) for _ in range(2))
     excess = max(1.0, float(np.abs(net.predict(u, X)).max()) / 4)
     u.W[...] /= excess
@@ -58,6 +63,15 @@ def random_problem(net: Network, samples: int, seed: int = 0) -> Problem:
     du = net.from_vector(rng.normal(size=net.n_controls))
     y = rng.integers(0, max(net.n_outputs, 2), samples)
     return Problem(net, u, du, X, dX, y, rng.uniform(0, 2, samples).astype(net.dtype))
+
+
+def tame_stage_equations(net: Network, u: ocdl.Controls, limit: float = 0.25) -> None:
+    """Scale K until the stage equations are a contraction by `limit`, and so have one solution."""
+    norms = np.linalg.norm(u.K, 2, axis=(-2, -1))
+    slopes = {"dense": norms, "antisymmetric": 2 * norms, "hamiltonian": norms**2}[net.field]
+    rate = np.abs(u.h).max() * np.abs(net.tableau.A).sum(axis=1).max() * slopes.max()
+    if rate > limit:
+        u.K[...] *= (limit / rate) ** (0.5 if net.field == "hamiltonian" else 1.0)
 
 
 @st.composite
@@ -78,6 +92,20 @@ def explicit_tableaux(draw: st.DrawFn, *, zero_weights: bool | None = None) -> T
 
 
 @st.composite
+def implicit_tableaux(draw: st.DrawFn, *, zero_weights: bool | None = None) -> Tableau:
+    """An explicit tableau with some entries on and above the diagonal: any pattern of groups."""
+    explicit = draw(explicit_tableaux(zero_weights=zero_weights))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    upper = np.triu(rng.uniform(-1, 1, explicit.A.shape))
+    upper[rng.random(upper.shape) < draw(st.sampled_from([0.2, 0.8]))] = 0
+    return Tableau(explicit.A + upper, explicit.b)
+
+
+def any_tableaux(*, zero_weights: bool | None = None) -> st.SearchStrategy[Tableau]:
+    return explicit_tableaux(zero_weights=zero_weights) | implicit_tableaux(zero_weights=zero_weights)
+
+
+@st.composite
 def problems(
     draw: st.DrawFn,
     *,
@@ -87,19 +115,24 @@ def problems(
     max_dim: int = 12,
     max_samples: int = 20,
 ) -> Problem:
-    """Networks of every kind: random tableaux, feed-forward or not, stage controls, augmentation, all activations."""
+    """Networks of every kind: random tableaux, feed-forward or not, stage controls, augmentation, all sigma and f."""
     is_residual = draw(st.sampled_from([True, True, True, False])) if residual is None else residual
     features = draw(st.integers(1, max_dim))
+    augment = draw(st.integers(0, 3))
+    field = draw(st.sampled_from(FIELDS if is_residual else FIELDS[:1]))
+    if field == "hamiltonian":
+        augment += (features + augment) % 2
     net = Network(
         features,
         draw(st.integers(1, max_layers)),
         n_outputs=draw(st.integers(1, 4)),
-        tableau=draw(explicit_tableaux() if tableau is None else tableau),
+        tableau=draw(any_tableaux() if tableau is None else tableau),
         residual=is_residual,
+        field=field,
         activation=draw(st.sampled_from(ACTIVATIONS)),
         time_steps="free" if is_residual else "fixed",
         horizon=draw(st.sampled_from([0.5, 1.0, 2.0])),
-        augment=draw(st.integers(0, 3)),
+        augment=augment,
         stage_controls=draw(st.booleans()),
     )
     return random_problem(net, draw(st.integers(1, max_samples)), draw(st.integers(0, 2**32)))

@@ -64,18 +64,47 @@ def stage(u: dict[str, Array], name: str, layer: int, i: int) -> Array:
     return pieces[i if len(pieces) > 1 else 0]
 
 
+class Field(NamedTuple):
+    """f(y) of rows y, and its Jacobian at one row; both given sigma, K and b."""
+
+    value: Callable[[Activation, Array, Array, Array], Array]
+    jacobian: Callable[[Activation, Array, Array, Array], Array]
+
+
+def symplectic(d: int) -> Array:
+    return np.kron([[0, 1], [-1, 0]], np.eye(d // 2))
+
+
+FIELDS = {
+    "dense": Field(
+        lambda sigma, K, b, y: sigma.value(y @ K.T + b),
+        lambda sigma, K, b, y: sigma.slope(K @ y + b)[:, None] * K,
+    ),
+    "antisymmetric": Field(
+        lambda sigma, K, b, y: sigma.value(y @ (K - K.T).T + b),
+        lambda sigma, K, b, y: sigma.slope((K - K.T) @ y + b)[:, None] * (K - K.T),
+    ),
+    "hamiltonian": Field(
+        lambda sigma, K, b, y: sigma.value(y @ K.T + b) @ K @ symplectic(len(b)).T,
+        lambda sigma, K, b, y: symplectic(len(b)) @ K.T @ (sigma.slope(K @ y + b)[:, None] * K),
+    ),
+}
+FIXED_POINT_SWEEPS = 32  # at most, of stage equations that are a contraction by 1/4
+
+
 def stages_of_layer(net: ocdl.Network, u: dict[str, Array], layer: int, y: Array) -> tuple[list[Array], list[Array]]:
-    """The stage arguments K y_i + b, and the k_i, of rows y."""
-    arguments: list[Array] = []
-    k: list[Array] = []
+    """The stage states y_i and the k_i of rows y; those of an implicit method by fixed-point iteration."""
     A = net.tableau.A if net.residual else np.zeros((1, 1))
-    for i in range(net.stages):
-        y_i = y
-        for m in range(i):
-            y_i = y_i + u["h"][layer] * A[i, m] * k[m]
-        arguments.append(y_i @ stage(u, "K", layer, i).T + stage(u, "b", layer, i))
-        k.append(ACTIVATIONS[net.activation].value(arguments[-1]))
-    return arguments, k
+    y_stages, k = [y] * net.stages, [np.zeros_like(y)] * net.stages
+    for _ in range(FIXED_POINT_SWEEPS if np.triu(A).any() else 1):
+        before = list(k)
+        for i in range(net.stages):
+            y_stages[i] = y + sum(u["h"][layer] * A[i, m] * k[m] for m in range(net.stages) if A[i, m])
+            controls = stage(u, "K", layer, i), stage(u, "b", layer, i)
+            k[i] = FIELDS[net.field].value(ACTIVATIONS[net.activation], *controls, y_stages[i])
+        if all(map(np.array_equal, k, before)):
+            break
+    return y_stages, k
 
 
 def states(net: ocdl.Network, vector: Array, X: Array) -> Array:
@@ -138,13 +167,26 @@ def gradient(
     net: ocdl.Network, vector: Array, X: Array, y: Array, objective: ocdl.Objective, sample_weight: Array | None = None
 ) -> tuple[Array, Array]:
     """The derivatives of `value` with respect to all controls and to X, by the complex step."""
+    rest = (y, objective, sample_weight)
+    by_controls = [slope(net, vector, X, *rest, direction=unit) for unit in np.eye(len(vector))]
+    by_data = [slope(net, vector, X, *rest, dX=unit.reshape(X.shape)) for unit in np.eye(X.size)]
+    return np.array(by_controls), np.reshape(by_data, X.shape)
 
-    def slope(u: Array, data: Array) -> float:
-        return float(value(net, u, data, y, objective, sample_weight).imag) / STEP
 
-    by_controls = np.array([slope(vector + 1j * STEP * unit, X) for unit in np.eye(len(vector))])
-    by_data = np.array([slope(vector, X + 1j * STEP * unit.reshape(X.shape)) for unit in np.eye(X.size)])
-    return by_controls, by_data.reshape(X.shape)
+def slope(
+    net: ocdl.Network,
+    vector: Array,
+    X: Array,
+    y: Array,
+    objective: ocdl.Objective,
+    sample_weight: Array | None = None,
+    *,
+    direction: Array | float = 0.0,
+    dX: Array | float = 0.0,
+) -> float:
+    """The derivative of `value` along a direction, by the complex step."""
+    shifted = value(net, vector + 1j * STEP * direction, X + 1j * STEP * dX, y, objective, sample_weight)
+    return float(shifted.imag) / STEP
 
 
 def tangents(net: ocdl.Network, vector: Array, X: Array, direction: Array, dX: Array) -> Array:
@@ -179,11 +221,14 @@ def partitioned_costates(net: ocdl.Network, vector: Array, X: Array, final: Arra
     costates = [final]
     for layer in reversed(range(net.n_layers)):
         h = u["h"][layer]
-        arguments, _ = stages_of_layer(net, u, layer, trajectory[layer])
+        y_stages, _ = stages_of_layer(net, u, layer, trajectory[layer])
         before = np.empty_like(final)
         for sample, p_next in enumerate(costates[-1]):
-            slopes = [ACTIVATIONS[net.activation].slope(argument[sample]) for argument in arguments]
-            transposed = [stage(u, "K", layer, i).T * slopes[i] for i in range(s)]
+            jacobian = FIELDS[net.field].jacobian
+            transposed = [
+                jacobian(ACTIVATIONS[net.activation], stage(u, "K", layer, i), stage(u, "b", layer, i), y_i[sample]).T
+                for i, y_i in enumerate(y_stages)
+            ]
             # p_i - p[j+1] = h sum_l (a~_il - b~_l) l_l
             system = np.eye(s * d)
             for i in range(s):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import Problem, problems, random_problem
+from problems import FIELDS, Problem, problems, random_problem
 from subprocesses import run_python
 from threadpoolctl import threadpool_info
 
@@ -65,6 +65,27 @@ def test_the_number_of_threads_changes_no_bit(size: tuple[int, int, int], dtype:
         assert ocdl.get_num_threads() == threads
         parallel = bits(problem)
         assert [name for name in serial if serial[name] != parallel[name]] == []
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("size", [(2, 6, 999), (4, 3, 300), (96, 2, 21)])
+def test_neither_threads_nor_the_batch_change_a_bit_of_an_implicit_method(
+    size: tuple[int, int, int], field: str, dtype: str
+) -> None:
+    """Lanes iterate on their own, each as often as it takes; the controls are such that this differs."""
+    features, layers, samples = size
+    net = Network(features, layers, tableau="trapezoidal", field=field, time_steps="free", dtype=dtype)
+    problem = random_problem(net, samples)
+    problem.X[::3] *= 1e-3
+    ocdl.set_num_threads(1)
+    serial = bits(problem)
+    ocdl.set_num_threads(3)
+    parallel = bits(problem)
+    assert [name for name in serial if serial[name] != parallel[name]] == []
+    order = np.random.default_rng(0).permutation(samples)
+    for chosen in (order[:1], order[:13], order[::-1][: samples // 2]):
+        assert_rows_are_equal(problem, chosen)
 
 
 @pytest.mark.parametrize("insisting", [True, False], ids=["all threads", "as many as pay"])

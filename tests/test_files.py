@@ -25,14 +25,15 @@ from fuzz_files import (
 
 import ocdl
 from ocdl import Network, Tableau
-from ocdl.architecture import PRESETS
+from ocdl.architecture import FIELDS, PRESETS
 from ocdl.container import DEEPEST_NESTING, LARGEST_HEADER, read_container, write_container
 from ocdl.files import Model, ModelFileError, load, network_from_dict, network_to_dict, save
 
 NETWORKS = [
     *(Network.preset(name, 2, 3) for name in PRESETS),
-    *(Network(2, 2, tableau=name) for name in ocdl.tableaux() if Tableau.named(name).is_explicit),
+    *(Network(2, 2, tableau=name) for name in ocdl.tableaux()),
     *(Network(1, 2, activation=name) for name in ("tanh", "sigmoid", "softplus", "relu", "leaky_relu", "sin")),
+    *(Network(2, 2, field=name) for name in FIELDS),
     Network(2, 2, tableau=METHOD, horizon=0.1 + 0.2),
     Network(2, 2, tableau=Tableau(METHOD.A, METHOD.b), stage_controls=True, augment=3, n_outputs=4, dtype="float32"),
     Network(3, 2, residual=False, tableau="kutta4", stage_controls=True, n_outputs=2, horizon=5e-324),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import reference
 from hypothesis import given, settings
-from problems import ACTIVATIONS, EXPLICIT, Problem, problems, random_problem
+from problems import ACTIVATIONS, TABLEAUX, Problem, problems, random_problem
 
 import ocdl
 from ocdl import Network, Objective, Tableau
@@ -79,7 +79,7 @@ def test_a_feed_forward_network_is_a_composition_of_layers(activation: str) -> N
     np.testing.assert_allclose(net.forward(problem.u, problem.X).states[-1], y, rtol=1e-14, atol=1e-15)
 
 
-@pytest.mark.parametrize("tableau", EXPLICIT)
+@pytest.mark.parametrize("tableau", TABLEAUX)
 def test_equal_stage_controls_are_common_controls(tableau: str) -> None:
     common, own = (Network(2, 4, tableau=tableau, time_steps="free", stage_controls=own) for own in (False, True))
     problem = random_problem(common, samples=5)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +18,18 @@ from hypothesis import strategies as st
 import ocdl
 from ocdl import Tableau
 
-HIGHEST_ORDER = 5
+HIGHEST_ORDER = 6
 ROUNDOFF = 1e-13
 
+# Coefficients that are no fractions are checked in floating-point numbers, by the same conditions.
+IRRATIONAL = {"sdirk2", "gauss2", "gauss3"}
+RATIONAL = [name for name in ocdl.tableaux() if name not in IRRATIONAL]
+
 named_tableaux = pytest.mark.parametrize("tableau", [Tableau.named(name) for name in ocdl.tableaux()], ids=repr)
+rational_tableaux = pytest.mark.parametrize("tableau", [Tableau.named(name) for name in RATIONAL], ids=repr)
+irrational_tableaux = pytest.mark.parametrize("tableau", [Tableau.named(name) for name in IRRATIONAL], ids=repr)
 with_partner = pytest.mark.parametrize(
-    "tableau", [t for t in map(Tableau.named, ocdl.tableaux()) if np.all(t.b != 0)], ids=repr
+    "tableau", [t for t in map(Tableau.named, RATIONAL) if np.all(t.b != 0)], ids=repr
 )
 without_partner = pytest.mark.parametrize(
     "tableau", [t for t in map(Tableau.named, ocdl.tableaux()) if np.any(t.b == 0)], ids=repr
@@ -57,14 +64,14 @@ def density(tree: tuple) -> int:
     return size(tree) * prod(map(density, tree))
 
 
-def internal_weights(tree: tuple, A: list[list[Fraction]]) -> list[Fraction]:
+def internal_weights(tree: tuple, A: list) -> list:
     """The i-th entry sums over all maps of the nodes to stages that send the root to i."""
     branches = [internal_weights(branch, A) for branch in tree]
-    return [prod((dot(row, branch) for branch in branches), start=Fraction(1)) for row in A]
+    return [prod((dot(row, branch) for branch in branches), start=1) for row in A]
 
 
-def dot(left: list[Fraction], right: list[Fraction]) -> Fraction:
-    return sum((x * y for x, y in zip(left, right, strict=True)), start=Fraction(0))
+def dot(left: list, right: list) -> Any:
+    return sum(x * y for x, y in zip(left, right, strict=True))
 
 
 def satisfies_all_conditions_of(order: int, A: list[list[Fraction]], b: list[Fraction]) -> bool:
@@ -100,14 +107,42 @@ def test_there_are_as_many_rooted_trees_as_cayley_counted() -> None:
     assert [len(trees_with(nodes)) for nodes in range(1, 7)] == [1, 1, 2, 4, 9, 20]
 
 
-@named_tableaux
+@rational_tableaux
 def test_order_conditions_hold_up_to_the_order_and_fail_beyond(tableau: Tableau) -> None:
     A, b = rational_coefficients(tableau)
     assert all(satisfies_all_conditions_of(order, A, b) for order in range(1, tableau.order + 1))
     assert tableau.order == HIGHEST_ORDER or not satisfies_all_conditions_of(tableau.order + 1, A, b)
 
 
-@named_tableaux
+@irrational_tableaux
+def test_order_conditions_of_irrational_coefficients_hold_to_roundoff(tableau: Tableau) -> None:
+    A, b = tableau.A.tolist(), tableau.b.tolist()
+
+    def worst_defect(order: int) -> float:
+        return max(abs(dot(b, internal_weights(tree, A)) * density(tree) - 1) for tree in trees_with(order))
+
+    assert all(worst_defect(order) <= ROUNDOFF for order in range(1, tableau.order + 1))
+    assert tableau.order == HIGHEST_ORDER or worst_defect(tableau.order + 1) >= 1e-3
+
+
+def test_the_implicit_methods_are_what_their_names_say() -> None:
+    """Gauss: collocation at the roots of the Legendre polynomials. Radau: c_s = 1, the last row of A is b."""
+    for name, stages in (("implicit_midpoint", 1), ("gauss2", 2), ("gauss3", 3)):
+        tableau = Tableau.named(name)
+        nodes, weights = np.polynomial.legendre.leggauss(stages)
+        np.testing.assert_allclose(tableau.c, (1 + nodes) / 2, atol=ROUNDOFF)
+        np.testing.assert_allclose(tableau.b, weights / 2, atol=ROUNDOFF)
+        np.testing.assert_allclose(tableau.adjoint().A, tableau.A, atol=ROUNDOFF)  # symplectic: its own partner
+        assert tableau.order == 2 * stages
+    for name in ("implicit_euler", "trapezoidal", "radau_iia2", "sdirk2"):
+        tableau = Tableau.named(name)
+        np.testing.assert_array_equal(tableau.A[-1], tableau.b)
+        assert tableau.c[-1] == pytest.approx(1, abs=ROUNDOFF)
+    gamma = Tableau.named("sdirk2").A[0, 0]
+    assert 2 * gamma**2 - 4 * gamma + 1 == pytest.approx(0, abs=ROUNDOFF)  # which makes it L-stable
+
+
+@rational_tableaux
 def test_abscissae_are_row_sums(tableau: Tableau) -> None:
     A, _ = rational_coefficients(tableau)
     np.testing.assert_allclose(tableau.c, [float(sum(row)) for row in A], rtol=ROUNDOFF, atol=ROUNDOFF)
@@ -142,9 +177,11 @@ def test_the_papers_table_1() -> None:
 
 def test_names() -> None:
     explicit = "euler improved_euler kutta3 kutta4 midpoint ralston heun3 ssprk3 rk38 kutta5 dormand_prince"
-    assert set(explicit.split()) <= set(ocdl.tableaux())
+    implicit = "implicit_euler implicit_midpoint trapezoidal gauss2 gauss3 radau_iia2 sdirk2"
+    assert {*explicit.split(), *implicit.split()} <= set(ocdl.tableaux())
     assert all(Tableau.named(name).name == name for name in ocdl.tableaux())
     assert all(Tableau.named(name).is_explicit for name in explicit.split())
+    assert not any(Tableau.named(name).is_explicit for name in implicit.split())
 
 
 twelfths = st.integers(-24, 24).map(lambda numerator: Fraction(numerator, 12))

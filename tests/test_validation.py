@@ -13,7 +13,7 @@ import pytest
 from problems import ACTIVATIONS, LOSSES
 
 import ocdl
-from ocdl import Network, Objective, Tableau
+from ocdl import Network, Objective
 
 NET = Network(2, 3)
 U = NET.init(random_state=0)
@@ -237,7 +237,6 @@ def test_input_grad_is_true_or_false() -> None:
         NET.value_and_grad(U, X, Y, input_grad="yes")  # type: ignore[arg-type]
 
 
-IMPLICIT = Tableau([[1]], [1])
 COUNTS = ("n_features", "n_layers", "n_outputs")
 
 
@@ -262,7 +261,9 @@ COUNTS = ("n_features", "n_layers", "n_outputs")
         ({"residual": 1}, TypeError, r"residual must be True or False, got 1 \(int\)"),
         ({"stage_controls": "no"}, TypeError, r"stage_controls must be True or False, got 'no' \(str\)"),
         ({"tableau": 4}, TypeError, "tableau must be a name or a Tableau, got int"),
-        ({"tableau": IMPLICIT}, ValueError, r"tableau must be explicit \(A strictly lower triangular\)"),
+        ({"residual": False, "field": "antisymmetric"}, ValueError, "field='antisymmetric' needs residual=True"),
+        ({"residual": False, "field": "hamiltonian"}, ValueError, "field='hamiltonian' needs residual=True"),
+        ({"augment": 1, "field": "hamiltonian"}, ValueError, r"needs a state of even dimension, .* got .* = 3"),
         ({"residual": False, "time_steps": "free"}, ValueError, "time_steps='free' needs residual=True"),
         ({"residual": False, "time_steps": "simplex"}, ValueError, "time_steps='simplex' needs residual=True"),
         ({"dtype": "float16"}, ValueError, "dtype must be 'float64' or 'float32', got 'float16'"),
@@ -283,7 +284,7 @@ def build_network(**argument: Any) -> Network:
     ("build", "argument", "known"),
     [
         (build_network, "activation", ACTIVATIONS),
-        (build_network, "field", ["dense"]),
+        (build_network, "field", ["dense", "antisymmetric", "hamiltonian"]),
         (build_network, "time_steps", ["fixed", "free", "simplex"]),
         (build_network, "tableau", ocdl.tableaux()),
         (Objective, "loss", LOSSES),

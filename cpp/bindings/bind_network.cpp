@@ -183,16 +183,17 @@ void bind_network(py::module_& m) {
   py::class_<Network> network(m, "Network");
   network.def(py::init([](Index features, Index dim, Index layers, Index outputs, const Tableau& tableau,
                           std::string_view activation, bool residual, bool stage_controls, bool learns_steps,
-                          double horizon) {
+                          double horizon, std::string_view field) {
                 return Network(features, dim, layers, outputs, tableau,
                                enum_from<Activation>(activation_names, activation), residual, stage_controls,
-                               learns_steps, horizon);
+                               learns_steps, horizon, enum_from<FieldKind>(field_names, field));
               }),
               py::arg("features"), py::arg("dim"), py::arg("layers"), py::arg("outputs"), py::arg("tableau"),
               py::arg("activation"), py::arg("residual"), py::arg("stage_controls"), py::arg("learns_steps"),
-              py::arg("horizon"));
+              py::arg("horizon"), py::arg("field"));
   network.def("fits", &fits, py::arg("u"), py::arg("X"), py::arg("y"));
   network.def_property_readonly("control_size", &Network::control_size);
+  network.def_property_readonly("is_implicit", [](const Network& net) { return net.largest_group > 0; });
   bind_evaluations<double>(network);
   bind_evaluations<float>(network);
   network.def("curvature_product", &bound_curvature_product, py::arg("u").noconvert(),
@@ -200,6 +201,7 @@ void bind_network(py::module_& m) {
               py::arg("objective"), py::arg("curvature"), py::arg("du").noconvert());
 
   m.def("activation_names", [] { return listed(activation_names); });
+  m.def("field_names", [] { return listed(field_names); });
   m.def("loss_names", [] { return listed(loss_names); });
   m.def("curvature_names", [] { return listed(curvature_names); });
   m.def("first_non_finite", &bound_first_non_finite<double>, py::arg("values").noconvert(),

@@ -1,6 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
-#include "ocdl/field/dense.hpp"
+#include "ocdl/field/antisymmetric.hpp"
+#include "ocdl/field/field.hpp"
 #include "tests/random_problem.hpp"
 
 using namespace ocdl;
@@ -40,38 +41,58 @@ BOOST_AUTO_TEST_CASE(kinks_have_the_slope_of_their_left_side_at_zero_and_keep_na
 BOOST_AUTO_TEST_CASE(the_pull_back_is_the_transpose_of_the_push_forward) {
   Draw draw(2);
   std::vector<double> product(static_cast<std::size_t>(panel::scratch_size<double>()));
-  for (std::size_t n = 0; n < activation_names.size(); ++n)
-    for (const Index dim : {1, 2, 3, 4, 5, 9, 40}) {
-      const Dense<double> field{dim, static_cast<Activation>(n)};
-      const Index tiles = 3, size = field.run(tiles);
-      const std::vector<double> K = draw.normals(dim * dim), b = draw.normals(dim),
-                                dK = draw.normals(dim * dim), db = draw.normals(dim), y = draw.normals(size),
-                                v = draw.normals(size), g = draw.normals(size);
-      const auto plane = [&] { return std::vector<double>(static_cast<std::size_t>(size)); };
-      std::vector<double> k = plane(), slope = plane(), pushed = plane(), scratch = plane(), delta = plane(),
-                          eta = plane();
-      std::vector<double> K_gradient(K.size()), b_gradient(b.size());
-      std::vector<double> panels(static_cast<std::size_t>(panel::transposed_size<double>(dim, tiles)));
-      field.evaluate(K.data(), b.data(), y.data(), k.data(), slope.data(), tiles);
-      field.push_forward(K.data(), dK.data(), db.data(), y.data(), k.data(), slope.data(), v.data(),
-                         pushed.data(), scratch.data(), tiles);
-      field.pull_back(K.data(), k.data(), slope.data(), 1.0, g.data(), delta.data(), eta.data(), tiles,
-                      product.data());
-      field.control_gradient(delta.data(), y.data(), tiles, false, K_gradient.data(), b_gradient.data(),
-                             panels.data(), Team::alone());
-      double left = 0, right = 0, magnitude = 0;
-      const auto add = [&](double& sum, const std::vector<double>& a, const std::vector<double>& c) {
-        for (std::size_t i = 0; i < a.size(); ++i) {
-          sum += a[i] * c[i];
-          magnitude += std::abs(a[i] * c[i]);
-        }
-      };
-      add(left, g, pushed);
-      add(right, eta, v);
-      add(right, K_gradient, dK);
-      add(right, b_gradient, db);
-      BOOST_TEST(std::abs(left - right) <= 1e-14 * magnitude, activation_names[n] << ", dimension " << dim);
-    }
+  for (const FieldKind kind : {FieldKind::dense, FieldKind::hamiltonian})
+    for (std::size_t n = 0; n < activation_names.size(); ++n)
+      for (const Index dim : {1, 2, 3, 4, 5, 9, 40, 50}) {
+        if (kind == FieldKind::hamiltonian && dim % 2) continue;
+        const Field<double> field{kind, dim, static_cast<Activation>(n)};
+        const Index tiles = 3, size = field.run(tiles);
+        const std::vector<double> K = draw.normals(dim * dim), b = draw.normals(dim),
+                                  dK = draw.normals(dim * dim), db = draw.normals(dim),
+                                  y = draw.normals(size), v = draw.normals(size), g = draw.normals(size);
+        const auto plane = [&] { return std::vector<double>(static_cast<std::size_t>(size)); };
+        std::vector<double> k = plane(), pushed = plane(), scratch = plane(), delta = plane(),
+                            rotated = plane(), eta = plane(), details(static_cast<std::size_t>(2 * size));
+        std::vector<double> K_gradient(K.size()), b_gradient(b.size());
+        std::vector<double> panels(static_cast<std::size_t>(panel::transposed_size<double>(dim, tiles)));
+        const StagePlanes<double> at{k.data(), details.data(), size};
+        field.evaluate(K.data(), b.data(), y.data(), at, tiles, product.data());
+        field.push_forward(K.data(), dK.data(), db.data(), y.data(), at, v.data(), pushed.data(),
+                           scratch.data(), tiles, product.data());
+        field.pull_back(K.data(), at, 1.0, g.data(), delta.data(), rotated.data(), eta.data(), tiles,
+                        product.data());
+        field.control_gradient(delta.data(), rotated.data(), y.data(), details.data(), tiles, false,
+                               K_gradient.data(), b_gradient.data(), panels.data(), Team::alone());
+        double left = 0, right = 0, magnitude = 0;
+        const auto add = [&](double& sum, const std::vector<double>& a, const std::vector<double>& c) {
+          for (std::size_t i = 0; i < a.size(); ++i) {
+            sum += a[i] * c[i];
+            magnitude += std::abs(a[i] * c[i]);
+          }
+        };
+        add(left, g, pushed);
+        add(right, eta, v);
+        add(right, K_gradient, dK);
+        add(right, b_gradient, db);
+        BOOST_TEST(std::abs(left - right) <= 1e-14 * magnitude,
+                   activation_names[n] << ", dimension " << dim << ", "
+                                       << field_names[static_cast<std::size_t>(kind)]);
+      }
+}
+
+BOOST_AUTO_TEST_CASE(the_map_of_an_antisymmetric_field_and_its_transpose) {
+  Draw draw(3);
+  const Index dim = 5;
+  const std::vector<double> K = draw.normals(dim * dim), G = draw.normals(dim * dim);
+  std::vector<double> mapped(K.size()), back = G;
+  antisymmetric::map(dim, K.data(), mapped.data());
+  antisymmetric::transposed_map(dim, back.data());
+  double left = 0, right = 0;
+  for (std::size_t n = 0; n < K.size(); ++n) {
+    left += G[n] * mapped[n];
+    right += back[n] * K[n];
+  }
+  BOOST_TEST(left == right, boost::test_tools::tolerance(1e-14));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

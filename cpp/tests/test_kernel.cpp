@@ -1,6 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "ocdl/kernel/combination.hpp"
+#include "ocdl/kernel/lane_system.hpp"
 #include "ocdl/kernel/product.hpp"
 #include "tests/random_problem.hpp"
 
@@ -94,6 +95,28 @@ BOOST_AUTO_TEST_CASE(threads_agree_on_the_first_non_finite_number) {
   for (const std::size_t at : {values.size() - 1, values.size() / 2, values.size() / 3, std::size_t(0)}) {
     values[at] = std::numeric_limits<float>::infinity();
     BOOST_TEST(first() == static_cast<Index>(at));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_lane_solves_its_own_system) {
+  Draw draw(9);
+  constexpr Index width = lanes<double>;
+  for (const Index size : {1, 2, 3, 4, 5, 6, 12}) {
+    std::vector<double> matrix = draw.normals(size * size * width), x = draw.normals(size * width);
+    if (size > 1) matrix[0] = 0;  // a pivot that one lane has to exchange and its neighbours need not
+    const std::vector<double> M = matrix, right = x;
+    solve_lanes<double>(size, matrix.data(), x.data());
+    for (Index lane = 0; lane < width; ++lane) {
+      Eigen::MatrixXd A(size, size);
+      Eigen::VectorXd solution(size), r(size);
+      for (Index i = 0; i < size; ++i) {
+        for (Index k = 0; k < size; ++k) A(i, k) = M[static_cast<std::size_t>((i * size + k) * width + lane)];
+        solution(i) = x[static_cast<std::size_t>(i * width + lane)];
+        r(i) = right[static_cast<std::size_t>(i * width + lane)];
+      }
+      BOOST_TEST((A * solution - r).norm() <= 1e-14 * double(size) * A.norm() * solution.norm(),
+                 "size " << size << ", lane " << lane);
+    }
   }
 }
 

@@ -94,24 +94,51 @@ double product_error(const Problem<double>& p, Draw& draw) {
   return largest > 0 ? worst / largest : worst;
 }
 
+std::vector<std::string> tableaux(bool is_explicit) {
+  std::vector<std::string> chosen = names();
+  std::erase_if(chosen, [&](const std::string& name) { return named(name).is_explicit() != is_explicit; });
+  return chosen;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(objective)
 
 BOOST_AUTO_TEST_CASE(the_gradient_is_the_complex_step_on_a_thousand_networks) {
   Draw draw(1);
-  const std::vector<std::string> tableaux = names();
+  const std::vector<std::string> methods = tableaux(true);
   double worst = 0;
   constexpr int networks = 1050;
   for (int n = 0; n < networks; ++n) {
     const auto activation = static_cast<Activation>(static_cast<std::size_t>(n) % activation_names.size());
-    const std::string& tableau = tableaux[static_cast<std::size_t>(n) % tableaux.size()];
+    const std::string& tableau = methods[static_cast<std::size_t>(n) % methods.size()];
     const Index layers = draw.coin(0.8) ? draw.whole(1, 20) : draw.whole(21, 100);
     const Network net = draw.network(tableau, activation, layers, draw.whole(1, 20));
     const double error = complex_step_error(draw.problem(net, draw.whole(1, 9)), draw);
     BOOST_TEST(error <= 1e-12,
                "network " << n << ": " << tableau << ", " << layers << " layers, dimension " << net.dim
                           << ", " << activation_names[static_cast<std::size_t>(activation)] << ": " << error);
+    keep_worst(worst, error);
+  }
+  BOOST_TEST_MESSAGE("worst relative error of " << networks << " gradients: " << worst);
+}
+
+BOOST_AUTO_TEST_CASE(the_gradient_of_an_implicit_method_is_the_complex_step_on_five_hundred_networks) {
+  Draw draw(11);
+  const std::vector<std::string> methods = tableaux(false);
+  double worst = 0;
+  constexpr int networks = 520;
+  for (int n = 0; n < networks; ++n) {
+    const auto number = static_cast<std::size_t>(n);
+    const auto activation = static_cast<Activation>((number / methods.size()) % activation_names.size());
+    const std::string& tableau = methods[number % methods.size()];
+    const Index layers = draw.whole(4, 12);  // steps that are short enough for a solution to exist
+    const Network net = draw.network(tableau, activation, layers, draw.whole(1, 6));
+    const double error = complex_step_error(draw.problem(net, draw.whole(1, 9)), draw);
+    BOOST_TEST(error <= 1e-11, "network " << n << ": " << tableau << ", " << layers << " layers, dimension "
+                                          << net.dim << ", " << field_names[std::size_t(net.field_kind)]
+                                          << ", " << activation_names[static_cast<std::size_t>(activation)]
+                                          << ": " << error);
     keep_worst(worst, error);
   }
   BOOST_TEST_MESSAGE("worst relative error of " << networks << " gradients: " << worst);
@@ -133,14 +160,31 @@ BOOST_AUTO_TEST_CASE(blocks_that_a_team_shares_add_up_to_the_exact_gradient) {
   Draw draw(7);
   ThreadChoice::insist(true);
   for (const int threads : {1, 3})
-    for (const char* tableau : {"midpoint", "dormand_prince"})
+    for (const auto& [tableau, field] : {std::pair{"midpoint", FieldKind::dense},
+                                         {"dormand_prince", FieldKind::antisymmetric},
+                                         {"midpoint", FieldKind::hamiltonian}})
       for (const bool stage_controls : {false, true}) {
         ThreadLimit::set(threads);
-        const Network net(97, 97, 2, 3, named(tableau), Activation::tanh, true, stage_controls, true, 1.0);
+        const Network net(98, 98, 2, 3, named(tableau), Activation::tanh, true, stage_controls, true, 1.0,
+                          field);
         const Problem<double> p = draw.problem(net, 1100);
         BOOST_TEST(block_count(plan_blocks<double>(net, 1100), 1100) > 1);
         BOOST_TEST(complex_step_error(p, draw) <= 1e-12, tableau << ", " << threads << " threads");
       }
+  ThreadChoice::insist(false);
+  ThreadLimit::set(2);
+}
+
+BOOST_AUTO_TEST_CASE(a_team_solves_the_equations_of_wide_stages) {
+  Draw draw(8);
+  ThreadChoice::insist(true);
+  for (const int threads : {1, 3}) {
+    ThreadLimit::set(threads);
+    const Network net(96, 96, 2, 1, named("trapezoidal"), Activation::tanh, true, false, true, 1.0,
+                      FieldKind::hamiltonian);
+    BOOST_TEST(plan_blocks<double>(net, 11).by_team);
+    BOOST_TEST(complex_step_error(draw.problem(net, 11), draw) <= 1e-12, threads << " threads");
+  }
   ThreadChoice::insist(false);
   ThreadLimit::set(2);
 }
@@ -172,7 +216,8 @@ BOOST_AUTO_TEST_CASE(bits_do_not_depend_on_storage_or_threads) {
   Draw draw(4);
   ThreadChoice::insist(true);
   for (const Index dim : {1, 2, 3, 4, 5, 16, 100})
-    for (const char* tableau : {"euler", "kutta4", "dormand_prince"}) {
+    for (const char* tableau : {"euler", "kutta4", "dormand_prince", "trapezoidal", "gauss2"}) {
+      if (dim > 5 && !named(tableau).is_explicit()) continue;  // the same code, only slower
       const Problem<double> p = draw.problem(draw.network(tableau, Activation::sin, 6, dim), 1111);
       BlockPlan plan = plan_blocks<double>(p.net, 1111);
       ThreadLimit::set(1);
@@ -207,8 +252,9 @@ BOOST_AUTO_TEST_CASE(single_precision_agrees_with_double) {
 
 BOOST_AUTO_TEST_CASE(a_warm_evaluation_allocates_nothing) {
   Draw draw(6);
-  for (const Index dim : {2, 16, 100}) {
-    const Problem<double> p = draw.problem(draw.network("kutta4", Activation::tanh, 5, dim), 500);
+  for (const auto& [tableau, dim] :
+       {std::pair{"kutta4", 2}, {"gauss2", 2}, {"kutta4", 16}, {"gauss2", 6}, {"kutta4", 100}}) {
+    const Problem<double> p = draw.problem(draw.network(tableau, Activation::tanh, 5, dim), 500);
     std::vector<double> gradient(p.controls.size());
     Workspace<double> workspace;
     const auto evaluate = [&] {

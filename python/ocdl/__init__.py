@@ -20,6 +20,7 @@ from ocdl.objective import L1, Objective, Regulariser, Tikhonov, TimeSmoothness
 from ocdl.optimisers import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, NewtonCG
 from ocdl.projection import project_simplex
 from ocdl.sensitivity import Flips
+from ocdl.stability import Stability
 from ocdl.tableau import Tableau, tableaux
 from ocdl.threads import get_num_threads, set_num_threads
 from ocdl.training import Result, Status, Stop, train
@@ -46,6 +47,7 @@ __all__ = [
     "Objective",
     "Regulariser",
     "Result",
+    "Stability",
     "Status",
     "Stop",
     "Tableau",

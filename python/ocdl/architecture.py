@@ -17,7 +17,7 @@ from ocdl.projection import project_simplex
 from ocdl.randomness import random_source
 from ocdl.tableau import Tableau
 
-FIELDS = ("dense",)
+FIELDS = tuple(_core.field_names())
 TIME_STEPS = ("fixed", "free", "simplex")
 PRESETS: dict[str, dict[str, Any]] = {
     "net": {"residual": False},
@@ -186,14 +186,12 @@ class Architecture:
         return project_simplex(h, self.horizon)
 
 
-def explicit_tableau(tableau: str | Tableau) -> Tableau:
-    """Return the method of this name, or the method itself, if it is explicit."""
+def method_of(tableau: str | Tableau) -> Tableau:
+    """Return the method of this name, or the method itself."""
     if isinstance(tableau, str):
         tableau = Tableau.named(tableau)
     if not isinstance(tableau, Tableau):
         raise TypeError(f"tableau must be a name or a Tableau, got {type(tableau).__name__}")
-    if not tableau.is_explicit:
-        raise ValueError(f"tableau must be explicit (A strictly lower triangular), got {tableau!r}")
     return tableau
 
 

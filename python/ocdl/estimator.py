@@ -51,8 +51,8 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
         The Runge-Kutta method; `ocdl.tableaux` lists the names.
     activation : {"tanh", "sigmoid", "softplus", "relu", "leaky_relu", "sin", "identity"}
         The nonlinearity of the vector field.
-    field : {"dense"}
-        The vector field.
+    field : {"dense", "antisymmetric", "hamiltonian"}
+        The vector field, as for `Network`; all but "dense" need an architecture other than "net".
     horizon : float
         The final time T.
     augment : int
@@ -342,7 +342,7 @@ def _warn_of_saturation(network: Network, start: Controls, rows: FloatArray) -> 
     state[:, : network.n_features] = sample
     K, b = (part[0].reshape(-1, *part.shape[-n:])[0] for part, n in ((start.K, 2), (start.b, 1)))
     with np.errstate(over="ignore", invalid="ignore"):
-        size = np.abs(state @ K.T + b)
+        size = np.abs(state @ (K - K.T if network.field == "antisymmetric" else K).T + b)
     if np.all(size > (np.arctanh(flat) if network.activation == "tanh" else 2 * np.arctanh(2 * flat - 1))):
         warnings.warn(
             f"every unit is saturated at the start: the inputs are as large as {np.abs(sample).max():.3g}; "

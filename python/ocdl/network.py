@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, DTypeLike
 from ocdl import _core, _validation, certificate, lipschitz, overflow, pruning, refinement, second_order
 from ocdl import sensitivity as sensitivities
 from ocdl._validation import FloatArray, LabelArray
-from ocdl.architecture import FIELDS, TIME_STEPS, Architecture, explicit_tableau, float_dtype
+from ocdl.architecture import FIELDS, TIME_STEPS, Architecture, float_dtype, method_of
 from ocdl.controls import Controls
 from ocdl.objective import DEFAULT_OBJECTIVE, Objective
+from ocdl.stability import Stability, stability_along
 from ocdl.tableau import Tableau
 
 __all__ = ["Network", "Trajectory"]
@@ -44,11 +45,14 @@ class Network(Architecture):
     n_outputs : int
         1 for two classes, else the number of classes.
     tableau : str or Tableau
-        The explicit Runge-Kutta method; `ocdl.tableaux` lists the names.
+        The Runge-Kutta method; `ocdl.tableaux` lists the names. The stages of an implicit one are solved for to
+        roundoff, sample by sample; where that fails, FloatingPointError names the sample and the layer.
     residual : bool
         False gives the feed-forward network ``y[j+1] = f(y[j], u[j])``, which has neither tableau nor steps.
-    field : {"dense"}
-        The vector field: ``sigma(K y + b)``.
+    field : {"dense", "antisymmetric", "hamiltonian"}
+        The vector field: ``sigma(K y + b)``; ``sigma((K - K^T) y + b)``, whose Jacobian has imaginary eigenvalues only,
+        if sigma increases; or ``J K^T sigma(K y + b)`` with ``J = [[0, I], [-I, 0]]``, which conserves
+        ``H(y) = sum Phi(K y + b)``, Phi' = sigma, and needs a state of even dimension.
     activation : {"tanh", "sigmoid", "softplus", "relu", "leaky_relu", "sin", "identity"}
         The function sigma.
     time_steps : {"fixed", "free", "simplex"}
@@ -96,7 +100,7 @@ class Network(Architecture):
             n_features=_validation.integer(n_features, "n_features", least=1),
             n_layers=_validation.integer(n_layers, "n_layers", least=1),
             n_outputs=_validation.integer(n_outputs, "n_outputs", least=1),
-            tableau=explicit_tableau(tableau),
+            tableau=method_of(tableau),
             residual=_validation.boolean(residual, "residual"),
             field=_validation.choice(field, "field", FIELDS),
             activation=_validation.choice(activation, "activation", _core.activation_names()),
@@ -106,6 +110,13 @@ class Network(Architecture):
             stage_controls=_validation.boolean(stage_controls, "stage_controls"),
             dtype=float_dtype(dtype),
         )
+        if not residual and field != "dense":
+            raise ValueError(f"field={field!r} needs residual=True: a feed-forward network has no flow")
+        if field == "hamiltonian" and self.dim % 2:
+            raise ValueError(
+                "field='hamiltonian' needs a state of even dimension, positions and momenta, got n_features + augment "
+                f"= {self.dim}; one more augmented component makes it even"
+            )
         if not residual and time_steps != "fixed":
             raise ValueError(
                 f"time_steps={time_steps!r} needs residual=True: a feed-forward network has no steps to learn"
@@ -121,6 +132,7 @@ class Network(Architecture):
             stage_controls=self.stage_controls,
             learns_steps=self.time_steps != "fixed",
             horizon=self.horizon,
+            field=self.field,
         )
 
     def forward(self, u: Controls, X: ArrayLike) -> Trajectory:
@@ -128,10 +140,11 @@ class Network(Architecture):
 
         From y[0] = x, filled up with zeros, layer j with stages i = 1, ..., s computes ::
 
-            y_i = y[j] + h[j] sum_l A[i, l] k_l,   k_i = sigma(K[j] y_i + b[j]),   y[j+1] = y[j] + h[j] sum_i w[i] k_i
+            y_i = y[j] + h[j] sum_l A[i, l] k_l,   k_i = f(y_i, (K[j], b[j])),   y[j+1] = y[j] + h[j] sum_i w[i] k_i
 
-        with the coefficients A and weights w of the tableau; with stage controls, stage i has its own K[j, i] and
-        b[j, i]. A feed-forward layer is ``y[j+1] = sigma(K[j] y[j] + b[j])``. The outputs are ``W y[N] + mu``.
+        with the coefficients A and weights w of the tableau and the vector field f, ``sigma(K[j] y_i + b[j])`` unless
+        another one was chosen; with stage controls, stage i has its own K[j, i] and b[j, i]. A feed-forward layer is
+        ``y[j+1] = sigma(K[j] y[j] + b[j])``. The outputs are ``W y[N] + mu``.
 
         Parameters
         ----------
@@ -232,12 +245,12 @@ class Network(Architecture):
 
         From p[N] = W^T dJ/dz, with the outputs z, layer j goes back through its stages i = s, ..., 1 ::
 
-            g_i = w[i] p[j+1] + sum_l A[l, i] eta_l,   eta_i = h[j] K[j]^T (sigma'(K[j] y_i + b[j]) * g_i)
+            g_i = w[i] p[j+1] + sum_l A[l, i] eta_l,   eta_i = h[j] (df/dy(y_i))^T g_i
             p[j] = p[j+1] + sum_i eta_i
 
-        with the coefficients A and weights w of the tableau. Where no weight is 0 this is the adjoint equation by the
-        method `Tableau.adjoint`; weights of 0 need no special care. A feed-forward layer has
-        ``p[j] = K[j]^T (sigma'(K[j] y[j] + b[j]) * p[j+1])``. Parameters are those of `value`.
+        with the coefficients A and weights w of the tableau; of an implicit one these are linear equations. Where no
+        weight is 0 this is the adjoint equation by the method `Tableau.adjoint`; weights of 0 need no special care. A
+        feed-forward layer has ``p[j] = K[j]^T (sigma'(K[j] y[j] + b[j]) * p[j+1])``. Parameters are those of `value`.
 
         Examples
         --------
@@ -261,7 +274,7 @@ class Network(Architecture):
 
         From v[0] = dX, filled up with zeros, layer j differentiates the formulas of `forward` ::
 
-            dk_i = sigma'(K[j] y_i + b[j]) * (K[j] v_i + dK[j] y_i + db[j])
+            dk_i = df/dy(y_i) v_i + df/du(y_i) (dK[j], db[j])
             v_i = v[j] + sum_l A[i, l] (h[j] dk_l + dh[j] k_l)
             v[j+1] = v[j] + sum_i w[i] (h[j] dk_i + dh[j] k_i)
 
@@ -409,6 +422,39 @@ class Network(Architecture):
         K, b, state, p = (np.asarray(part, np.float64) for part in (K, b, state, p))
         hessians = second_order.hamiltonian_hessian(self, h, K, b, state, p)
         return hessians if self.stage_controls else hessians.sum(axis=0)
+
+    def stability(self, u: Controls, X: ArrayLike) -> Stability:
+        """Return how much each layer stretches small variations of the state, and the spectral abscissa of its field.
+
+        The Jacobians of all samples are computed, dim x dim each: this is for states of at most some dozen components.
+
+        Parameters
+        ----------
+        u : Controls
+        X : array_like of shape (samples, features)
+
+        Returns
+        -------
+        Stability
+            ``growth``, ``total_growth`` and ``abscissa``, one number per layer; it prints as a table.
+
+        Examples
+        --------
+        The Jacobian of an antisymmetric field has imaginary eigenvalues only:
+
+        >>> import numpy as np, ocdl
+        >>> net = ocdl.Network(2, 3, field="antisymmetric", tableau="implicit_midpoint")
+        >>> u = net.controls(K=np.tile([[0.0, 1.0], [0.0, 0.0]], (3, 1, 1)))
+        >>> report = net.stability(u, [[0.5, -0.5], [1.0, 2.0]])
+        >>> bool(np.abs(report.abscissa).max() < 1e-15)
+        True
+        >>> print(report)  # doctest: +ELLIPSIS
+        layer       step     growth      total   abscissa
+            0     0.3333 ...
+        """
+        if not self.residual:
+            raise ValueError("stability needs a network with residual=True: a feed-forward network has no flow")
+        return stability_along(self, u, self.forward(u, X).states)
 
     def prune(self, u: Controls) -> tuple[Self, Controls]:
         """Return a network and controls without the layers whose step is 0; the outputs are the same to the last bit.

@@ -1,6 +1,8 @@
-"""Where the numbers of an evaluation left the finite range."""
+"""Where the numbers of an evaluation left the finite range, or the equations of an implicit method had no solution."""
 
 from typing import NoReturn
+
+import numpy as np
 
 from ocdl import _core
 from ocdl._validation import FloatArray
@@ -15,8 +17,14 @@ def report(core_network: _core.Network, vector: FloatArray, X: FloatArray) -> No
         for layer, state in enumerate(states):
             bad = _core.first_non_finite(state)
             if bad >= 0:
+                sample = first + bad // state.shape[1]
+                if core_network.is_implicit and np.isnan(state.flat[bad]):
+                    raise FloatingPointError(
+                        f"the stage equations of layer {layer - 1} of {len(states) - 1} were not solved for sample "
+                        f"{sample}: Newton's method does not converge; take shorter steps, or scale the controls down"
+                    )
                 raise FloatingPointError(
-                    f"the flow overflows {vector.dtype}: the state of sample {first + bad // state.shape[1]} is not "
+                    f"the flow overflows {vector.dtype}: the state of sample {sample} is not "
                     f"finite after layer {layer - 1} of {len(states) - 1}; scale the data or the controls down"
                 )
         bad = _core.first_non_finite(outputs)

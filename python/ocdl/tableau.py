@@ -44,8 +44,8 @@ class Tableau:
     stages : int
         The number of stages, ``s``.
     order : int
-        The order of convergence, derived from the order conditions of all rooted trees of up to five nodes. Methods
-        of a higher order report 5.
+        The order of convergence, derived from the order conditions of all rooted trees of up to six nodes. Methods
+        of a higher order report 6.
     is_explicit : bool
         Whether `A` is strictly lower triangular.
 

@@ -75,14 +75,13 @@ void activate(Activation activation, T* z, T* slope, Index size) {
   }
 }
 
-/// out = factor * sigma' * v, with sigma' told by the value k = sigma(z), or stored.
-template <class T>
-void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor, const T* v, T* out,
-                       Index size) {
-  const Pack<T> one = broadcast<T>(T(1)), scale = broadcast<T>(factor);
-  const auto apply = [&](auto slope_at) {
-    detail::for_packs<T>(size, [&](Index n) { store<T>(out + n, scale * load(v + n) * slope_at(n)); });
-  };
+namespace detail {
+
+/// apply(slope_at), where slope_at(n) is the pack of sigma' at n, told by the value k = sigma(z), or stored.
+template <class T, class Apply>
+[[gnu::always_inline]] inline void with_slope(Activation activation, const T* k, const T* slope,
+                                              const Apply& apply) {
+  const Pack<T> one = broadcast<T>(T(1));
   switch (activation) {
     case Activation::tanh:
       return apply([&](Index n) { return one - load(k + n) * load(k + n); });
@@ -99,6 +98,26 @@ void multiply_by_slope(Activation activation, const T* k, const T* slope, T fact
     case Activation::sin:
       return apply([&](Index n) { return load(slope + n); });
   }
+}
+
+}  // namespace detail
+
+/// out = factor * sigma' * v, with sigma' told by the value k = sigma(z), or stored.
+template <class T>
+void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor, const T* v, T* out,
+                       Index size) {
+  const Pack<T> scale = broadcast<T>(factor);
+  detail::with_slope(activation, k, slope, [&](const auto& slope_at) {
+    detail::for_packs<T>(size, [&](Index n) { store<T>(out + n, scale * load(v + n) * slope_at(n)); });
+  });
+}
+
+/// out = sigma', told by the value k = sigma(z), or stored.
+template <class T>
+void write_slope(Activation activation, const T* k, const T* slope, T* out, Index size) {
+  detail::with_slope(activation, k, slope, [&](const auto& slope_at) {
+    detail::for_packs<T>(size, [&](Index n) { store<T>(out + n, slope_at(n)); });
+  });
 }
 
 }  // namespace ocdl

@@ -45,6 +45,14 @@ struct Dense {
                         const Team& team) const {
     outer_product(dim, dim, delta, y, tiles, accumulate, dK, db, panels, team);
   }
+
+  /// d_y f = sigma' K of one pack of samples, dim x dim packs in rows; `slope` is that of a tile, from the
+  /// pack on.
+  void jacobian(const T* K, const T* slope, T* out) const {
+    for (Index i = 0; i < dim; ++i, slope += tile_width<T>)
+      for (Index k = 0; k < dim; ++k, out += lanes<T>)
+        store<T>(out, load(slope) * broadcast<T>(K[i * dim + k]));
+  }
 };
 
 }  // namespace ocdl

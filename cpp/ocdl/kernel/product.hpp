@@ -64,8 +64,9 @@ void row_sums(Index rows, const T* D, Index tiles, Index first_row, Index last_r
   }
 }
 
-/// G = [G +] D Y^T and g = [g +] D 1 over all tiles of a block, by the whole team: each thread has written
-/// its share of the tiles of D and Y before, and may overwrite it afterwards. `panels` is shared by the team.
+/// G = [G +] D Y^T and, unless g is null, g = [g +] D 1 over all tiles of a block, by the whole team: each
+/// thread has written its share of the tiles of D and Y before, and may overwrite it afterwards. `panels` is
+/// shared by the team.
 template <class T>
 void outer_product(Index rows, Index cols, const T* D, const T* Y, Index tiles, bool accumulate, T* G, T* g,
                    T* panels, const Team& team) {
@@ -81,7 +82,7 @@ void outer_product(Index rows, Index cols, const T* D, const T* Y, Index tiles, 
   const Index first = groups.begin * panel::kernel_rows<T>,
               last = std::min(groups.end * panel::kernel_rows<T>, rows);
   panel::outer_product(rows, cols, D, panels, tiles, first, last, accumulate, G);
-  row_sums(rows, D, tiles, first, last, accumulate, g);
+  if (g) row_sums(rows, D, tiles, first, last, accumulate, g);
   team.barrier();
 }
 

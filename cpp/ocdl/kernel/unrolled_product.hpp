@@ -40,7 +40,7 @@ void transposed_product(const T* M, const T* D, T* E, Index tiles) {
   affine<Cols, Rows, T>(transposed, nullptr, D, E, tiles);
 }
 
-/// G = [G +] D Y^T and g = [g +] D 1.
+/// G = [G +] D Y^T and, unless g is null, g = [g +] D 1.
 template <int Rows, int Cols, class T>
 void outer_product(const T* D, const T* Y, Index tiles, bool accumulate, T* G, T* g) {
   constexpr Index width = tile_width<T>;
@@ -63,7 +63,7 @@ void outer_product(const T* D, const T* Y, Index tiles, bool accumulate, T* G, T
     total = accumulate ? total + sum_lanes<T>(lanes_sum) : sum_lanes<T>(lanes_sum);
   };
   for (int i = 0; i < Rows; ++i) {
-    put(g[i], row_sum[i]);
+    if (g) put(g[i], row_sum[i]);
     for (int k = 0; k < Cols; ++k) put(G[i * Cols + k], sum[i][k]);
   }
 }

@@ -64,14 +64,15 @@ class Evaluation {
              const Derivatives<T>& derivatives, Workspace<T>& workspace, const BlockPlan& plan)
       : net_(net),
         controls_(controls),
-        u_(net.split(controls)),
+        swept_(field_controls(net, controls, 0, workspace)),
+        u_(net.split(swept_)),
         data_(data),
         objective_(objective),
         out_(derivatives),
         workspace_(workspace),
         plan_(plan),
         scale_(data.scale(objective.mean)),
-        integrator_(net, controls),
+        integrator_(net, swept_),
         state_rows_(derivatives.costates, net, data.samples) {
     if (!out_.any()) plan_.storage = Storage::states_only;
   }
@@ -87,6 +88,7 @@ class Evaluation {
         [&](const Block& block, const Team& team, int worker) { process(block, team, worker); },
         [&](const Block& block, int worker) { merge(block, worker); });
     if (workspace_.watch) workspace_.watch->throw_if_stopped();
+    if (out_.controls) pull_back_controls(net_, out_.controls);
     Wide<T> value = scale_ * loss_;
     if (!objective_.regulariser.none()) value += objective_.regulariser.add(net_, controls_, out_.controls);
     return value;
@@ -95,6 +97,7 @@ class Evaluation {
  private:
   const Network& net_;
   const T* controls_;
+  const T* swept_;  ///< the controls as the sweeps take them
   Controls<const T> u_;
   Data<T> data_;
   Objective objective_;
@@ -113,7 +116,6 @@ class Evaluation {
     AdjointScratch<T> adjoint;
   };
 
-  bool stores_slopes() const { return slope_needs_storage(net_.activation); }
   Index plane() const { return net_.dim * plan_.samples; }
   /// Without derivatives a state is overwritten by the next one.
   Index stored_layers() const { return out_.any() ? net_.layers : 0; }
@@ -125,7 +127,7 @@ class Evaluation {
     const bool backward = out_.any();
     Memory m;
     m.trajectory = carver.take(
-        plane() * Trajectory<T>::planes(stored_layers(), net_.stages, stores_slopes(), plan_.storage));
+        plane() * Trajectory<T>::planes(stored_layers(), net_.stages, net_.detail_planes(), plan_.storage));
     m.stage = carver.take(plane());
     m.outputs = carver.take(net_.outputs * plan_.samples);
     m.output_slopes = carver.take(net_.outputs * plan_.samples);
@@ -133,8 +135,9 @@ class Evaluation {
     m.weights = carver.take(plan_.samples);
     m.tile_losses = carver.take(tiles * wide);
     m.costate = carver.take(backward ? plane() : 0);
-    m.adjoint.cotangent = carver.take(backward ? plane() : 0);
+    m.adjoint.cotangent = carver.take(backward ? (net_.largest_group ? net_.stages : 1) * plane() : 0);
     m.adjoint.delta = carver.take(backward ? plane() : 0);
+    m.adjoint.rotated = carver.take(backward && net_.field_kind == FieldKind::hamiltonian ? plane() : 0);
     m.adjoint.stage = m.stage;
     m.adjoint.eta = carver.take(backward ? net_.stages * plane() : 0);
     m.adjoint.panels = carver.take(backward ? panel::transposed_size<T>(net_.dim, tiles) : 0);
@@ -142,9 +145,15 @@ class Evaluation {
     // A team adds to the result itself; a thread with a block of its own hands in a sum.
     m.gradient = plan_.by_team ? out_.controls : carver.take(out_.controls ? net_.control_size() : 0);
     if (!out_.controls) m.gradient = nullptr;
-    carver.take(rank * panel::scratch_size<T>());
+    const Index equations = StageEquations<T>::scratch_size(net_);
+    carver.take(rank * (panel::scratch_size<T>() + equations));
     m.adjoint.product = carver.take(panel::scratch_size<T>());
+    m.adjoint.equations = carver.take(equations);
     return m;
+  }
+
+  StageScratch<T> stage_scratch(const Memory& memory, Index offset) const {
+    return {memory.stage + offset, memory.adjoint.product, memory.adjoint.equations};
   }
 
   Index memory_size(int threads) const {
@@ -156,8 +165,8 @@ class Evaluation {
   void process(const Block& block, const Team& team, int worker) {
     const Memory memory = carve(Carver<T>(workspace_.memory(worker)), team.rank());
     const Share<T> share = Share<T>::of(team, tiles_for<T>(block.samples));
-    const Trajectory<T> trajectory(memory.trajectory, plane(), stored_layers(), net_.stages, stores_slopes(),
-                                   plan_.storage);
+    const Trajectory<T> trajectory(memory.trajectory, plane(), stored_layers(), net_.stages,
+                                   net_.detail_planes(), plan_.storage);
     const bool is_caller = worker == 0 && team.rank() == 0;
     if (!team.agree(run_forward(block, share, trajectory, memory, is_caller), goes_on_)) return;
     run_loss(block, share, trajectory.state(stored_layers()), memory);
@@ -176,7 +185,7 @@ class Evaluation {
       const T* y = trajectory.state(std::min(j, stored_layers())) + offset;
       T* next = trajectory.state(std::min(j + 1, stored_layers())) + offset;
       const Stages<T> stages = trajectory.stages(j, offset);
-      integrator_.evaluate_stages(j, y, stages, memory.stage + offset, share.tiles);
+      integrator_.evaluate_stages(j, y, stages, stage_scratch(memory, offset), share.tiles);
       integrator_.advance(j, y, stages, next, share.tiles);
     }
     return true;
@@ -233,13 +242,13 @@ class Evaluation {
                        p + offset, share.tiles, memory.adjoint.product);
     state_rows_.write(net_.layers, p + offset, samples.begin, count);
 
-    const Adjoint<T> adjoint(net_, controls_, memory.gradient, accumulate);
+    const Adjoint<T> adjoint(net_, swept_, memory.gradient, accumulate);
     for (Index j = net_.layers - 1; j >= 0; --j) {
       if (!team.agree(goes_on(workspace_, net_, share, is_caller), goes_on_)) return;
       const T* y = trajectory.state(j);
       if (trajectory.storage() == Storage::states_only)
-        integrator_.evaluate_stages(j, y + offset, trajectory.stages(j, offset), memory.stage + offset,
-                                    share.tiles);
+        integrator_.evaluate_stages(j, y + offset, trajectory.stages(j, offset),
+                                    stage_scratch(memory, offset), share.tiles);
       adjoint.step(j, y, trajectory, p, memory.adjoint, share, team);
       state_rows_.write(j, p + offset, samples.begin, count);
     }

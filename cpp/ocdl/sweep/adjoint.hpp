@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ocdl/sweep/blocks.hpp"
+#include "ocdl/sweep/stage_equations.hpp"
 
 namespace ocdl {
 
@@ -8,18 +9,21 @@ namespace ocdl {
 /// else's.
 template <class T>
 struct AdjointScratch {
-  T* cotangent;  ///< g_i, a plane
-  T* delta;      ///< h sigma' g_i, a plane
+  T* cotangent;  ///< g_i, a plane, or one for each stage of an implicit method
+  T* delta;      ///< what the field's gradient takes of g_i, a plane
+  T* rotated;    ///< the same of a Hamiltonian field, a plane
   T* stage;      ///< y_i where it has to be rebuilt, a plane
   T* eta;        ///< eta_i, a plane each
   T* panels;     ///< transposed states, see panel::transposed_size
   T* tile_dots;  ///< <g, k> per tile, a pack each
   T* product;    ///< this thread's own, see panel::scratch_size
+  T* equations;  ///< this thread's own, see StageEquations::scratch_size
 };
 
 /// The backward sweep. With lam = p[j+1], for i = s, ..., 1:
 ///     g_i = b_i lam + sum_l a_li eta_l,   eta_i = h_j (d_y f(y_i, u))^T g_i,   p[j] = lam + sum_i eta_i,
 ///     dJ/du[j] = h_j sum_i (d_u f(y_i, u))^T g_i,   dJ/dh_j = sum_i <g_i, k_i>.
+/// In an implicit group the g_i solve M^T g = b lam + sum_l a_li eta_l, with the l behind the group.
 template <class T>
 class Adjoint {
  public:
@@ -33,7 +37,7 @@ class Adjoint {
   /// steps its share.
   void step(Index j, const T* y, const Trajectory<T>& trajectory, T* p, const AdjointScratch<T>& scratch,
             const Share<T>& share, const Team& team) const {
-    const Dense<T> field = net_.field<T>();
+    const Field<T> field = net_.field<T>();
     const Index offset = share.offset(net_.dim), size = field.run(share.tiles),
                 plane = field.run(share.block_tiles);
     const Stages<T> stages = trajectory.stages(j, offset);
@@ -42,22 +46,43 @@ class Adjoint {
     if (want_h) std::fill_n(scratch.tile_dots + share.first * lanes<T>, share.tiles * lanes<T>, T(0));
 
     bool accumulate = accumulate_;
-    for (Index i = net_.stages - 1; i >= 0; --i) {
-      if (!net_.is_live(i)) {
-        if (gradient_ && net_.stage_controls && team.rank() == 0 && !accumulate_) clear_stage(j, i);
-        continue;
-      }
-      const T* g = stage_cotangent(i, p + offset, scratch, plane, offset, size);
+    // In line, because this is the way of the explicit methods too; `count`: stages that y_i is made of.
+    const auto pull_back = [&](Index i, Index count, const T* g) __attribute__((always_inline)) {
+      const StagePlanes<T> at = stages.planes(i);
       T* eta = scratch.eta + i * plane + offset;
-      field.pull_back(net_.K_of(u_, j, i), stages.value(i), stages.slope(i), h, g, scratch.delta + offset,
-                      eta, share.tiles, scratch.product);
-      if (want_h) add_tile_dots(g, stages.value(i), share, scratch.tile_dots);
+      field.pull_back(net_.K_of(u_, j, i), at, h, g, scratch.delta + offset, scratch.rotated + offset, eta,
+                      share.tiles, scratch.product);
+      if (want_h) add_tile_dots(g, at.k, share, scratch.tile_dots);
       if (gradient_) {
-        const T* state = rebuild_state(i, h, y, stages, scratch, offset, size);
-        field.control_gradient(scratch.delta, state, share.block_tiles, accumulate, net_.K_of(du_, j, i),
-                               net_.b_of(du_, j, i), scratch.panels, team);
+        const T* state = rebuild_state(i, count, h, y, stages, scratch, offset, size);
+        field.control_gradient(scratch.delta, scratch.rotated, state, at.details - offset, share.block_tiles,
+                               accumulate, net_.K_of(du_, j, i), net_.b_of(du_, j, i), scratch.panels, team);
         accumulate = accumulate_ || !net_.stage_controls;
       }
+    };
+    for (auto group = net_.groups.rbegin(); group != net_.groups.rend(); ++group) {
+      if (!net_.is_live(group->first)) {
+        if (gradient_ && net_.stage_controls && team.rank() == 0 && !accumulate_)
+          for (Index i = group->first; i < group->last; ++i) clear_stage(j, i);
+        continue;
+      }
+      if (!group->is_implicit) {
+        const Index i = group->first;
+        Combination<T> g(nullptr, scratch.cotangent + offset, size);
+        add_cotangent(*group, i, p + offset, scratch.eta + offset, plane, g);
+        pull_back(i, i, g.result());
+        continue;
+      }
+      T* g = scratch.cotangent + offset;
+      for (Index i = group->first; i < group->last; ++i) {
+        Combination<T> right_side(nullptr, g + i * plane, size);
+        add_cotangent(*group, i, p + offset, scratch.eta + offset, plane, right_side);
+        right_side.write();
+      }
+      with_stage_equations<T>(net_, u_, j, *group, [&](const auto& equations) {
+        equations.solve_linear(true, stages, g, plane, scratch.equations, share.tiles);
+      });
+      for (Index i = group->last - 1; i >= group->first; --i) pull_back(i, group->last, g + i * plane);
     }
     Combination<T> costate(net_.residual ? p + offset : nullptr, p + offset, size);
     for (Index i = net_.stages - 1; i >= 0; --i)
@@ -73,22 +98,19 @@ class Adjoint {
   bool accumulate_;
   Controls<T> du_{};
 
-  /// g_i = b_i lam + sum_l a_li eta_l over the later stages. A feed-forward layer passes lam on.
-  const T* stage_cotangent(Index i, const T* lam, const AdjointScratch<T>& scratch, Index plane, Index offset,
-                           Index size) const {
-    if (!net_.residual) return lam;
-    Combination<T> g(nullptr, scratch.cotangent + offset, size);
-    g.add(T(net_.tableau.b()(i)), lam);
-    for (Index l = i + 1; l < net_.stages; ++l)
-      if (net_.is_live(l)) g.add(T(net_.tableau.A()(l, i)), scratch.eta + l * plane + offset);
-    return g.result();
+  /// Adds b_i lam + sum_l a_li eta_l over the stages behind the group. A feed-forward layer passes lam on.
+  void add_cotangent(const StageGroup& group, Index i, const T* lam, const T* eta, Index plane,
+                     Combination<T>& g) const {
+    g.add(net_.residual ? T(net_.tableau.b()(i)) : T(1), lam);
+    for (Index l = group.last; l < net_.stages; ++l)
+      if (net_.is_live(l)) g.add(T(net_.tableau.A()(l, i)), eta + l * plane);
   }
 
   /// The block's plane of y_i, of which this thread has rebuilt its share.
-  const T* rebuild_state(Index i, T h, const T* y, const Stages<T>& stages, const AdjointScratch<T>& scratch,
-                         Index offset, Index size) const {
+  const T* rebuild_state(Index i, Index count, T h, const T* y, const Stages<T>& stages,
+                         const AdjointScratch<T>& scratch, Index offset, Index size) const {
     if (!net_.residual) return y;
-    const T* mine = stage_state(net_.tableau, i, h, y + offset, stages, scratch.stage + offset, size);
+    const T* mine = stage_state(net_.tableau, i, count, h, y + offset, stages, scratch.stage + offset, size);
     return mine - offset;
   }
 

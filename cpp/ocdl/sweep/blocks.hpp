@@ -61,8 +61,8 @@ BlockPlan plan_blocks(const Network& net, Index samples) {
   constexpr Index width = tile_width<T>;
   const auto whole_tiles = [](Index n) { return std::max<Index>(1, (n + width - 1) / width) * width; };
   const auto bytes_per_sample = [&](Storage storage) {
-    const bool slopes = slope_needs_storage(net.activation);
-    return Trajectory<T>::planes(net.layers, net.stages, slopes, storage) * net.dim * Index(sizeof(T));
+    return Trajectory<T>::planes(net.layers, net.stages, net.detail_planes(), storage) * net.dim *
+           Index(sizeof(T));
   };
   const auto storage_within = [&](Index budget, Index length) {
     const bool affordable = net.stages == 1 || length * bytes_per_sample(Storage::all_stages) <= budget;
@@ -87,10 +87,14 @@ BlockPlan plan_blocks(const Network& net, Index samples) {
   return {std::min(length_within(cache_budget, storage, least, 1024), shared), false, storage};
 }
 
-/// Activations of a forward sweep, each with its share of the products.
+/// Activations of a forward sweep, each with its share of the products and of the solution of equations.
 inline double forward_work(const Network& net, Index samples) {
+  constexpr double usual_steps = 4, eliminations_per_activation = 24;
   const double products = 1.0 + static_cast<double>(net.dim) / 8;
-  return static_cast<double>(samples * net.layers * net.stages * net.dim) * products;
+  const double unknowns = static_cast<double>(net.largest_group * net.dim);
+  const double equations =
+      net.largest_group ? usual_steps * (1 + unknowns * unknowns / eliminations_per_activation) : 1;
+  return static_cast<double>(samples * net.layers * net.stages * net.dim) * products * equations;
 }
 
 /// Asked between two layers: whether a worker goes on. The thread that called, and only that one, reports its

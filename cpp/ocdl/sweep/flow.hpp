@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ocdl/sweep/blocks.hpp"
+#include "ocdl/sweep/field_controls.hpp"
 #include "ocdl/sweep/tangent.hpp"
 #include "ocdl/sweep/workspace.hpp"
 #include "ocdl/thread_policy.hpp"
@@ -23,6 +24,16 @@ class StateRows {
   Index dim_, samples_;
 };
 
+/// Memory of one thread for the evaluation of stages, behind that of the threads before it in a team.
+template <class T>
+StageScratch<T> carve_thread(const Network& net, int rank, T* state, Carver<T>& carver) {
+  const Index product = net.field_kind == FieldKind::hamiltonian ? panel::scratch_size<T>() : 0;
+  const Index equations = StageEquations<T>::scratch_size(net);
+  carver.take(rank * (product + equations));
+  T* first = carver.take(product);
+  return {state, first, carver.take(equations)};
+}
+
 /// Outputs W y[N] + mu, (samples, outputs), and where asked the states (N+1, samples, dim). Null pointers are
 /// not asked.
 template <class T>
@@ -31,11 +42,16 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, T
   const BlockPlan plan = plan_blocks<T>(net, samples);
   const Index plane = net.dim * plan.samples;
   const ThreadChoice choice(forward_work(net, samples), parallel_parts<T>(plan, samples));
-  const Integrator<T> integrator(net, controls);
-  const Controls<const T> u = net.split(controls);
+  const T* swept = field_controls(net, controls, 0, workspace);
+  const Integrator<T> integrator(net, swept);
+  const Controls<const T> u = net.split(swept);
   const StateRows<T> state_rows(states, net, samples);
-  const Index planes = 2 + net.stages * 2;
-  workspace.reserve(plan.by_team ? 1 : choice.most(), planes * plane + net.outputs * plan.samples);
+  const Index stage_planes = net.stages * net.detail_planes();
+  const Index planes = 2 + net.stages + stage_planes;
+  Carver<T> counter(nullptr);
+  carve_thread<T>(net, plan.by_team ? choice.most() - 1 : 0, nullptr, counter);
+  workspace.reserve(plan.by_team ? 1 : choice.most(),
+                    planes * plane + net.outputs * plan.samples + counter.used());
 
   const auto process = [&](const Block& block, const Team& team, int worker) {
     const Share<T> share = Share<T>::of(team, tiles_for<T>(block.samples));
@@ -44,11 +60,12 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, T
     if (count == 0) return;
     Carver<T> carve(workspace.memory(worker));
     T* y = carve.take(plane) + share.offset(net.dim);
-    T* scratch = carve.take(plane) + share.offset(net.dim);
+    T* state = carve.take(plane) + share.offset(net.dim);
     T* values = carve.take(net.stages * plane) + share.offset(net.dim);
-    T* slopes = carve.take(net.stages * plane) + share.offset(net.dim);
-    const Stages<T> stages{values, slope_needs_storage(net.activation) ? slopes : nullptr, plane};
+    T* details = carve.take(stage_planes * plane) + share.offset(net.dim);
+    const Stages<T> stages{values, details, plane, net.detail_planes()};
     T* z = carve.take(net.outputs * plan.samples) + share.offset(net.outputs);
+    const StageScratch<T> scratch = carve_thread<T>(net, team.rank(), state, carve);
 
     rows_to_plane(X + first * net.features, count, net.features, net.dim, y);
     state_rows.write(0, y, first, count);
@@ -75,20 +92,26 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
   plan.by_team = false;
   const Index plane = net.dim * plan.samples;
   const ThreadChoice choice(2 * forward_work(net, samples), parallel_parts<T>(plan, samples));
-  const Tangent<T> sweep(net, controls, direction);
+  const Tangent<T> sweep(net, field_controls(net, controls, 0, workspace),
+                         field_controls(net, direction, 1, workspace));
   const StateRows<T> tangent_rows(tangents, net, samples);
   const Index scratch_planes = Tangent<T>::scratch_planes(net.stages);
-  workspace.reserve(choice.most(), (2 + 2 * net.stages + scratch_planes) * plane);
+  const Index stage_planes = net.stages * net.detail_planes();
+  Carver<T> counter(nullptr);
+  carve_thread<T>(net, 0, nullptr, counter);
+  workspace.reserve(choice.most(), (3 + net.stages + stage_planes + scratch_planes) * plane + counter.used());
 
   const auto process = [&](const Block& block, const Team&, int worker) {
     const Index tiles = tiles_for<T>(block.samples);
     Carver<T> carve(workspace.memory(worker));
     T* y = carve.take(plane);
     T* v = carve.take(plane);
+    T* state = carve.take(plane);
     T* values = carve.take(net.stages * plane);
-    T* slopes = carve.take(net.stages * plane);
-    const Stages<T> stages{values, slope_needs_storage(net.activation) ? slopes : nullptr, plane};
-    T* scratch = carve.take(scratch_planes * plane);
+    T* details = carve.take(stage_planes * plane);
+    const Stages<T> stages{values, details, plane, net.detail_planes()};
+    T* planes = carve.take(scratch_planes * plane);
+    const StageScratch<T> scratch = carve_thread<T>(net, 0, state, carve);
 
     rows_to_plane(X + block.first * net.features, block.samples, net.features, net.dim, y);
     if (dX)
@@ -99,7 +122,7 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
     const Share<T> share{0, tiles, tiles};
     for (Index j = 0; j < net.layers; ++j) {
       if (!goes_on(workspace, net, share, worker == 0)) return;
-      sweep.step(j, y, v, stages, scratch, tiles);
+      sweep.step(j, y, v, stages, scratch, planes, tiles);
       tangent_rows.write(j + 1, v, block.first, block.samples);
     }
   };

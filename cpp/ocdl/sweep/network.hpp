@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ocdl/field/dense.hpp"
+#include "ocdl/field/field.hpp"
 #include "ocdl/tableau/tableau.hpp"
 
 namespace ocdl {
@@ -17,7 +17,8 @@ struct Controls {
 /// one stage per layer, y[j+1] = f(y[j], u[j]), and no time steps.
 struct Network {
   Network(Index features_, Index dim_, Index layers_, Index outputs_, Tableau tableau_,
-          Activation activation_, bool residual_, bool stage_controls_, bool learns_steps_, double horizon_)
+          Activation activation_, bool residual_, bool stage_controls_, bool learns_steps_, double horizon_,
+          FieldKind field_kind_ = FieldKind::dense)
       : features(features_),
         dim(dim_),
         layers(layers_),
@@ -27,15 +28,21 @@ struct Network {
         residual(residual_),
         stage_controls(stage_controls_),
         learns_steps(learns_steps_),
-        horizon(horizon_) {
+        horizon(horizon_),
+        field_kind(field_kind_) {
     stages = residual ? tableau.stages() : 1;
     control_stages = stage_controls ? stages : 1;
-    // A stage matters when its weight is not 0 or a later stage that matters looks at it.
+    groups = residual ? tableau.groups() : std::vector<StageGroup>{{0, 1, false}};
+    // A group matters when one of its weights is not 0 or a later group that matters looks at it.
     live.assign(static_cast<std::size_t>(stages), !residual);
-    for (Index i = stages - 1; residual && i >= 0; --i) {
-      bool matters = tableau.b()(i) != 0;
-      for (Index l = i + 1; l < stages; ++l) matters |= is_live(l) && tableau.A()(l, i) != 0;
-      live[static_cast<std::size_t>(i)] = matters;
+    for (auto group = groups.rbegin(); residual && group != groups.rend(); ++group) {
+      bool matters = false;
+      for (Index i = group->first; i < group->last; ++i) {
+        matters |= tableau.b()(i) != 0;
+        for (Index l = group->last; l < stages; ++l) matters |= is_live(l) && tableau.A()(l, i) != 0;
+      }
+      std::fill(live.begin() + group->first, live.begin() + group->last, matters);
+      if (group->is_implicit) largest_group = std::max(largest_group, group->size());
     }
   }
 
@@ -44,7 +51,10 @@ struct Network {
   Activation activation;
   bool residual, stage_controls, learns_steps;
   double horizon;
+  FieldKind field_kind;
   Index stages, control_stages;
+  std::vector<StageGroup> groups;
+  Index largest_group = 0;  ///< of the stages that are solved for together; 0: the method is explicit
   std::vector<bool> live;
 
   bool is_live(Index stage) const { return live[static_cast<std::size_t>(stage)]; }
@@ -76,9 +86,11 @@ struct Network {
   }
 
   template <class T>
-  Dense<T> field() const {
-    return {dim, activation};
+  Field<T> field() const {
+    return {field_kind, dim, activation};
   }
+  /// Planes that the field keeps of a stage beside its value.
+  Index detail_planes() const { return Field<double>::detail_planes(field_kind, activation); }
 };
 
 }  // namespace ocdl

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "ocdl/kernel/pack.hpp"
@@ -21,6 +22,12 @@ class Workspace {
       if (auto& own = memory_[static_cast<std::size_t>(w)]; own.size() < size) own.resize(size);
   }
   T* memory(int worker) { return memory_[static_cast<std::size_t>(worker)].data(); }
+  /// Memory of all workers for controls, or a direction of theirs, that a field maps; see field_controls.hpp.
+  T* mapped_controls(int which, Index size) {
+    auto& own = mapped_controls_[static_cast<std::size_t>(which)];
+    if (own.size() < size) own.resize(size);
+    return own.data();
+  }
   /// Gives memory back to the system where it is much: what one large evaluation took does not stay for ever.
   void trim(Index most_bytes = Index(1) << 27) {
     Index bytes = 0;
@@ -30,6 +37,7 @@ class Workspace {
 
  private:
   std::vector<Eigen::Array<T, Eigen::Dynamic, 1>> memory_;
+  std::array<Eigen::Array<T, Eigen::Dynamic, 1>, 2> mapped_controls_;
 };
 
 /// Cuts pieces from a worker's memory, or only counts them where there is none yet.

@@ -1,6 +1,7 @@
 #include "ocdl/tableau/library.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <stdexcept>
@@ -15,6 +16,8 @@ struct Row {
   std::vector<std::vector<double>> A;
   std::vector<double> b;
 };
+
+const double root2 = std::sqrt(2.0), root3 = std::sqrt(3.0), root15 = std::sqrt(15.0);
 
 // clang-format off
 const std::vector<Row>& table() {
@@ -50,6 +53,20 @@ const std::vector<Row>& table() {
       {9017.0/3168, -355.0/33, 46732.0/5247, 49.0/176, -5103.0/18656},
       {35.0/384, 0, 500.0/1113, 125.0/192, -2187.0/6784, 11.0/84}},
      {35.0/384, 0, 500.0/1113, 125.0/192, -2187.0/6784, 11.0/84, 0}},
+    // Implicit, stage by stage.
+    {"implicit_euler", {{1}}, {1}},
+    {"implicit_midpoint", {{1.0/2}}, {1}},
+    {"trapezoidal", {{}, {1.0/2, 1.0/2}}, {1.0/2, 1.0/2}},
+    // Alexander's L-stable method.
+    {"sdirk2", {{1 - root2/2}, {root2/2, 1 - root2/2}}, {root2/2, 1 - root2/2}},
+    // Fully implicit: Gauss and Radau collocation.
+    {"gauss2", {{1.0/4, 1.0/4 - root3/6}, {1.0/4 + root3/6, 1.0/4}}, {1.0/2, 1.0/2}},
+    {"gauss3",
+     {{5.0/36, 2.0/9 - root15/15, 5.0/36 - root15/30},
+      {5.0/36 + root15/24, 2.0/9, 5.0/36 - root15/24},
+      {5.0/36 + root15/30, 2.0/9 + root15/15, 5.0/36}},
+     {5.0/18, 4.0/9, 5.0/18}},
+    {"radau_iia2", {{5.0/12, -1.0/12}, {3.0/4, 1.0/4}}, {3.0/4, 1.0/4}},
   };
   return rows;
 }

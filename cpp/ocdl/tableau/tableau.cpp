@@ -88,11 +88,15 @@ int derive_order(const Matrix& A, const Vector& b) {
   return Tableau::highest_checked_order;
 }
 
-bool is_strictly_lower_triangular(const Matrix& A) {
-  for (Index i = 0; i < A.rows(); ++i) {
-    if ((A.row(i).tail(A.cols() - i).array() != 0.0).any()) return false;
+std::vector<StageGroup> stage_groups(const Matrix& A) {
+  std::vector<StageGroup> groups;
+  for (Index first = 0, stages = A.rows(); first < stages;) {
+    Index last = first + 1;
+    while ((A.block(0, last, last, stages - last).array() != 0.0).any()) ++last;
+    groups.push_back({first, last, last - first > 1 || A(first, first) != 0.0});
+    first = last;
   }
-  return true;
+  return groups;
 }
 
 void require_finite(const char* argument, const Matrix& values) {
@@ -131,7 +135,8 @@ Tableau::Tableau(Matrix A, Vector b, std::optional<Vector> c, std::string name)
   if (!satisfies_order_condition(RootedTree{}, A_, b_)) reject("b must sum to 1; got a sum of ", b_.sum());
 
   order_ = derive_order(A_, b_);
-  is_explicit_ = is_strictly_lower_triangular(A_);
+  groups_ = stage_groups(A_);
+  is_explicit_ = std::ranges::none_of(groups_, &StageGroup::is_implicit);
 }
 
 Tableau Tableau::adjoint() const {

@@ -2,10 +2,20 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ocdl/types.hpp"
 
 namespace ocdl {
+
+/// Consecutive stages, first to last - 1, none of which needs a stage behind them. One explicit stage follows
+/// from the earlier ones; the stages of an implicit group have to be solved for together.
+struct StageGroup {
+  Index first, last;
+  bool is_implicit;
+
+  Index size() const { return last - first; }
+};
 
 /// The coefficients of a Runge-Kutta method with s stages: data that checks itself and derives its
 /// properties.
@@ -15,8 +25,8 @@ namespace ocdl {
 /// Immutable once built.
 class Tableau {
  public:
-  /// Orders are checked up to here (17 rooted trees); a method of higher order reports this one.
-  static constexpr int highest_checked_order = 5;
+  /// Orders are checked up to here (37 rooted trees); a method of higher order reports this one.
+  static constexpr int highest_checked_order = 6;
 
   /// A is s x s, b and c have length s, all finite, sum b = 1 up to roundoff. Without c, c_i = sum_j a_ij.
   /// An empty name means unnamed. Throws std::invalid_argument.
@@ -35,6 +45,10 @@ class Tableau {
   /// Strictly lower triangular A: each stage needs the earlier ones only.
   bool is_explicit() const { return is_explicit_; }
 
+  /// The stages in groups that are as small as can be: the diagonal blocks of A, which is lower triangular in
+  /// blocks. Diagonally implicit methods have a group for each stage.
+  const std::vector<StageGroup>& groups() const { return groups_; }
+
   /// The partner a~_ij = b_j - b_j a_ji / b_i , b~ = b , which makes the pair symplectic:
   /// b_i a~_ij + b~_j a_ji - b_i b~_j = 0. Throws std::invalid_argument where some b_i = 0.
   Tableau adjoint() const;
@@ -46,6 +60,7 @@ class Tableau {
   std::string name_;
   int order_;
   bool is_explicit_;
+  std::vector<StageGroup> groups_;
 };
 
 }  // namespace ocdl

@@ -15,31 +15,31 @@ enum class Storage {
 template <class T>
 class Trajectory {
  public:
-  Trajectory(T* memory, Index plane, Index layers, Index stages, bool slopes, Storage storage)
-      : states_(memory), plane_(plane), stages_(stages), slopes_(slopes), storage_(storage) {
+  /// `details`: planes that the field keeps of a stage beside its value.
+  Trajectory(T* memory, Index plane, Index layers, Index stages, Index details, Storage storage)
+      : states_(memory), plane_(plane), stages_(stages), details_(details), storage_(storage) {
     stage_planes_ = memory + (layers + 1) * plane;
   }
 
   /// Planes in all.
-  static Index planes(Index layers, Index stages, bool slopes, Storage storage) {
+  static Index planes(Index layers, Index stages, Index details, Storage storage) {
     const Index stored_layers = storage == Storage::all_stages ? layers : 1;
-    return layers + 1 + stored_layers * stages * (slopes ? 2 : 1);
+    return layers + 1 + stored_layers * stages * (1 + details);
   }
 
   Storage storage() const { return storage_; }
   T* state(Index j) const { return states_ + j * plane_; }
   /// The stages of layer j, of which only the tiles from `offset` on are looked at.
   Stages<T> stages(Index j, Index offset) const {
-    const Index layer_size = stages_ * plane_ * (slopes_ ? 2 : 1);
+    const Index layer_size = stages_ * plane_ * (1 + details_);
     T* values = stage_planes_ + (storage_ == Storage::all_stages ? j : 0) * layer_size + offset;
-    return {values, slopes_ ? values + stages_ * plane_ : nullptr, plane_};
+    return {values, values + stages_ * plane_, plane_, details_};
   }
 
  private:
   T* states_;
   T* stage_planes_;
-  Index plane_, stages_;
-  bool slopes_;
+  Index plane_, stages_, details_;
   Storage storage_;
 };
 

@@ -36,7 +36,8 @@ def run(arguments: argparse.Namespace) -> None:
     lines = {
         "file": arguments.model,
         "format": f"version {facts['format_version']}, written by ocdl {facts['ocdl']}",
-        "network": f"{network['n_layers']} layers, {network['activation']}, {network['dtype']}, "
+        "network": f"{network['n_layers']} layers, {network['field']} field, {network['activation']}, "
+        f"{network['dtype']}, "
         + (f"tableau {network['tableau']['name'] or 'of its own'}" if network["residual"] else "feed-forward"),
         "sizes": f"{network['n_features']} features + {network['augment']} augmented, "
         f"{network['n_outputs']} outputs, {facts['n_controls']} controls",

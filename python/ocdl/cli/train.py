@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ocdl import datasets
 from ocdl._validation import FloatArray
-from ocdl.architecture import PRESETS
+from ocdl.architecture import FIELDS, PRESETS
 from ocdl.cli._models import Classifier, Description
 from ocdl.cli._output import UserError, add_command, add_seed, aligned, json_text, require_place_for, whole_number
 from ocdl.cli._tables import Table, read_table
@@ -57,6 +57,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--tableau", default="euler", choices=tableaux(), metavar="NAME", help=f"{', '.join(tableaux())} (%(default)s)"
     )
+    parser.add_argument("--field", default=FIELDS[0], choices=FIELDS, help="the vector field (%(default)s)")
     parser.add_argument("--layers", default=20, type=POSITIVE, metavar="N", help="number of steps (%(default)s)")
     parser.add_argument("--loss", default="cross_entropy", choices=("cross_entropy", "squared"), help="(%(default)s)")
     parser.add_argument("--max-iter", default=300, type=POSITIVE, metavar="N", help="iterations (%(default)s)")
@@ -129,13 +130,16 @@ def _fit(table: Table, training: NDArray[np.int64], arguments: argparse.Namespac
     rows, labels = table.rows[training], table.labels[training]
     mean, scale = _standardisation(rows, arguments.no_scaling)
     try:
-        Network.preset(arguments.architecture, rows.shape[1], arguments.layers, tableau=arguments.tableau)
+        Network.preset(
+            arguments.architecture, rows.shape[1], arguments.layers, tableau=arguments.tableau, field=arguments.field
+        )
     except ValueError as error:
         raise UserError(str(error)) from error
     estimator = ODEClassifier(
         architecture=arguments.architecture,
         n_layers=arguments.layers,
         tableau=arguments.tableau,
+        field=arguments.field,
         loss=arguments.loss,
         optimiser=OPTIMISERS[arguments.optimiser],
         max_iter=arguments.max_iter,

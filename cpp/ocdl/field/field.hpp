@@ -1,0 +1,103 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "ocdl/field/dense.hpp"
+#include "ocdl/field/hamiltonian.hpp"
+
+namespace ocdl {
+
+enum class FieldKind { dense, antisymmetric, hamiltonian };
+
+inline constexpr std::array<std::string_view, 3> field_names = {"dense", "antisymmetric", "hamiltonian"};
+
+/// What a field leaves of an evaluation at a stage, for its derivatives: planes, `stride` apart.
+template <class T>
+struct StagePlanes {
+  T* k;        ///< f(y_i, u)
+  T* details;  ///< `Field::detail_planes` more
+  Index stride;
+};
+
+/// The vector field of a network, whichever it is: its value, its push-forward (the tangent sweep), its
+/// pull-back and its control gradient (the adjoint sweep), its Jacobian (implicit methods). The choice is
+/// made once per plane. An antisymmetric field is a dense one here, of controls that are mapped before.
+template <class T>
+struct Field {
+  FieldKind kind;
+  Index dim;
+  Activation activation;
+
+  Index run(Index tiles) const { return dim * tiles * tile_width<T>; }
+
+  static Index detail_planes(FieldKind kind, Activation activation) {
+    return (kind == FieldKind::hamiltonian) + slope_needs_storage(activation);
+  }
+
+  /// `product_scratch` is the calling thread's own, of panel::scratch_size<T>() numbers, here and below.
+  void evaluate(const T* K, const T* b, const T* y, const StagePlanes<T>& at, Index tiles,
+                T* product_scratch) const {
+    if (is_hamiltonian())
+      hamiltonian().evaluate(K, b, y, at.k, at.details, inner_slope(at), tiles, product_scratch);
+    else
+      dense().evaluate(K, b, y, at.k, at.details, tiles);
+  }
+
+  /// k' = d_y f v + d_u f (dK, db); null pointers are zero directions. `scratch` is a plane.
+  void push_forward(const T* K, const T* dK, const T* db, const T* y, const StagePlanes<T>& at, const T* v,
+                    T* k_tangent, T* scratch, Index tiles, T* product_scratch) const {
+    if (is_hamiltonian())
+      hamiltonian().push_forward(K, dK, db, y, at.details, inner_slope(at), v, k_tangent, scratch, tiles,
+                                 product_scratch);
+    else
+      dense().push_forward(K, dK, db, y, at.k, at.details, v, k_tangent, scratch, tiles);
+  }
+
+  /// eta = h (d_y f)^T g. The planes `delta` and, of a Hamiltonian field, `rotated` are for
+  /// `control_gradient`.
+  void pull_back(const T* K, const StagePlanes<T>& at, T h, const T* g, T* delta, T* rotated, T* eta,
+                 Index tiles, T* product_scratch) const {
+    if (is_hamiltonian())
+      hamiltonian().pull_back(K, at.details, inner_slope(at), h, g, delta, rotated, eta, tiles,
+                              product_scratch);
+    else
+      dense().pull_back(K, at.k, at.details, h, g, delta, eta, tiles, product_scratch);
+  }
+
+  /// (dK, db) = [(dK, db) +] h (d_u f)^T g, by the whole team, on the planes of a block.
+  void control_gradient(const T* delta, const T* rotated, const T* y, const T* details, Index tiles,
+                        bool accumulate, T* dK, T* db, T* panels, const Team& team) const {
+    if (is_hamiltonian())
+      hamiltonian().control_gradient(delta, rotated, y, details, tiles, accumulate, dK, db, panels, team);
+    else
+      dense().control_gradient(delta, y, tiles, accumulate, dK, db, panels, team);
+  }
+
+  /// sigma' at a stage.
+  void write_slope(const StagePlanes<T>& at, T* out, Index tiles) const {
+    if (is_hamiltonian())
+      ocdl::write_slope<T>(activation, at.details, inner_slope(at), out, run(tiles));
+    else
+      ocdl::write_slope<T>(activation, at.k, at.details, out, run(tiles));
+  }
+
+  /// d_y f of one pack of samples, dim x dim packs in rows; `slope` is that of a tile, from the pack on.
+  void jacobian(const T* K, const T* slope, T* out) const {
+    if (is_hamiltonian())
+      hamiltonian().jacobian(K, slope, out);
+    else
+      dense().jacobian(K, slope, out);
+  }
+
+ private:
+  bool is_hamiltonian() const { return kind == FieldKind::hamiltonian; }
+  Dense<T> dense() const { return {dim, activation}; }
+  Hamiltonian<T> hamiltonian() const { return {dim, activation}; }
+  /// Of a Hamiltonian field: the plane behind sigma's value, where the slope is stored.
+  T* inner_slope(const StagePlanes<T>& at) const {
+    return slope_needs_storage(activation) ? at.details + at.stride : nullptr;
+  }
+};
+
+}  // namespace ocdl
