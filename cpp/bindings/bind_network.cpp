@@ -77,6 +77,35 @@ py::tuple bound_forward(const Network& net, const Array<T>& u, const Array<T>& X
   return py::make_tuple(states, outputs);
 }
 
+/// The outputs, where u and X need no conversion and all is finite; else nothing, and the Python layer finds
+/// out why. An input that is not finite stays in the state of a residual network, y + h k, and W y + mu shows
+/// it: only feed-forward networks have to be asked before.
+template <class T>
+std::optional<Array<T>> predict_as(const Network& net, const Array<T>& u, py::handle X) {
+  if (!is_plain<T>(X)) return std::nullopt;
+  const auto rows = py::reinterpret_borrow<Array<T>>(X);
+  if (rows.ndim() != 2 || rows.shape(1) != net.features || rows.shape(0) == 0 ||
+      u.size() != net.control_size() || first_non_finite(u.data(), u.size()) >= 0)
+    return std::nullopt;
+  const Index samples = rows.shape(0);
+  Array<T> outputs({samples, net.outputs});
+  T* out = outputs.mutable_data();
+  bool is_finite = false;
+  compute<T>([&](Workspace<T>& workspace) {
+    if (!net.residual && first_non_finite(rows.data(), rows.size()) >= 0) return;
+    forward<T>(net, u.data(), rows.data(), samples, nullptr, out, workspace);
+    is_finite = first_non_finite(out, outputs.size()) < 0;
+  });
+  if (!is_finite) return std::nullopt;
+  return outputs;
+}
+
+py::object bound_predict(const Network& net, py::handle u, py::handle X) {
+  if (is_plain<double>(u)) return py::cast(predict_as(net, py::reinterpret_borrow<Array<double>>(u), X));
+  if (is_plain<float>(u)) return py::cast(predict_as(net, py::reinterpret_borrow<Array<float>>(u), X));
+  return py::none();
+}
+
 template <class T>
 Array<T> bound_tangent(const Network& net, const Array<T>& u, const Array<T>& X, const OptionalArray<T>& du,
                        const OptionalArray<T>& dX) {
@@ -192,6 +221,7 @@ void bind_network(py::module_& m) {
               py::arg("activation"), py::arg("residual"), py::arg("stage_controls"), py::arg("learns_steps"),
               py::arg("horizon"), py::arg("field"));
   network.def("fits", &fits, py::arg("u"), py::arg("X"), py::arg("y"));
+  network.def("predict", &bound_predict, py::arg("u"), py::arg("X"));
   network.def_property_readonly("control_size", &Network::control_size);
   network.def_property_readonly("is_implicit", [](const Network& net) { return net.largest_group > 0; });
   bind_evaluations<double>(network);

@@ -178,6 +178,10 @@ class Network(Architecture):
         They are those of `forward`, to the last bit, but no trajectory is stored. A network with one output decides
         for class 1 where it is positive, one with several for the class of the largest.
         """
+        if isinstance(u, Controls) and u._layout is self._layout:
+            found = self._core_network.predict(u._vector, X)  # nothing to convert and nothing to refuse
+            if found is not None:
+                return found
         vector, X = self._vector(u), self._samples(X)
         _, outputs = self._core_network.forward(vector, X, False)
         if _core.first_non_finite(outputs) >= 0:
