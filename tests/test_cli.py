@@ -156,15 +156,19 @@ def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:
     assert json.loads(out)
 
 
-@pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
-def test_predictions_are_those_of_the_pipeline(loss: str, iris: Path, run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("loss", "optimiser"), [("cross_entropy", "adam"), ("squared", "adam"), ("cross_entropy", "newton-cg")]
+)
+def test_predictions_are_those_of_the_pipeline(loss: str, optimiser: str, iris: Path, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "m.ocdl"
-    code, out, _ = run("train", "--data", iris, *QUICK, "--loss", loss, "--seed", 5, "--out", path, "--json")
+    options = ("--loss", loss, "--optimiser", optimiser, "--seed", 5, "--json")
+    code, out, _ = run("train", "--data", iris, *QUICK, *options, "--out", path)
     assert code == 0
     X, y = load_iris(return_X_y=True)
     y = SPECIES[y]
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=38, stratify=y, random_state=5)
-    estimator = ocdl.ODEClassifier(n_layers=3, max_iter=20, loss=loss, random_state=5)
+    method = {"adam": None, "newton-cg": ocdl.NewtonCG()}[optimiser]
+    estimator = ocdl.ODEClassifier(n_layers=3, max_iter=20, loss=loss, optimiser=method, random_state=5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it has not converged
         pipeline = make_pipeline(StandardScaler(), estimator).fit(X_train, y_train)

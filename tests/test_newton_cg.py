@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 import ocdl
-from ocdl import Chain, Network, NewtonCG, Objective, Status, Tikhonov, TimeSmoothness, datasets
+from ocdl import LBFGS, Chain, Network, NewtonCG, Objective, Status, Tikhonov, TimeSmoothness, datasets, optimisers
 
 SMOOTH = Objective("cross_entropy", regulariser=Tikhonov(0.05) + TimeSmoothness(0.01))
 
@@ -96,6 +97,13 @@ def test_a_start_far_out_is_survived() -> None:
     result = ocdl.train(net, u, 1e3 * X, y, optimiser=NewtonCG(radius=1e12), max_iter=30)
     assert np.all(np.isfinite(result.history.loss))
     assert np.all(np.diff(result.history.loss) <= 0)
+
+
+@pytest.mark.parametrize(
+    "method", [NewtonCG(curvature="gauss_newton", radius=np.float64(2)), Chain((NewtonCG(), 3), (LBFGS(), None))]
+)
+def test_settings_survive_storage(method: Any) -> None:
+    assert optimisers.from_dict(json.loads(json.dumps(optimisers.to_dict(method)))) == method
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
