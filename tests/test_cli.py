@@ -572,3 +572,33 @@ def test_ctrl_c_ends_a_training_and_leaves_nothing_behind(tmp_path: Path) -> Non
 def _seconds_of_work(pid: int) -> float:
     after_the_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(after_the_name[11]) / os.sysconf("SC_CLK_TCK")
+
+
+# ---- fields ----
+
+
+@pytest.mark.parametrize("field", ocdl._core.field_names())
+def test_train_takes_a_field(field: str, run: Run, tmp_path: Path) -> None:
+    """A Hamiltonian one gets a state of even dimension, whatever the data."""
+    path = tmp_path / "model.ocdl"
+    settings = ("--field", field, "--tableau", "implicit_midpoint", "--layers", 3, "--max-iter", 5, "--quiet")
+    code, _, error = run("train", "--data", "donut2d", *settings, "--out", path)
+    assert (code, error) == (0, "")
+    network = ocdl.load(path).network
+    assert (network.field, network.tableau.name) == (field, "implicit_midpoint")
+    assert f"{field} field" in run("inspect", path)[1]
+
+
+def test_a_feed_forward_network_takes_no_other_field(run: Run, tmp_path: Path) -> None:
+    argv = (
+        "train",
+        "--data",
+        "squares",
+        "--architecture",
+        "net",
+        "--field",
+        "hamiltonian",
+        "--out",
+        tmp_path / "m.ocdl",
+    )
+    assert_one_line_error(run(*argv), "field='hamiltonian' needs residual=True")

@@ -160,9 +160,8 @@ BOOST_AUTO_TEST_CASE(blocks_that_a_team_shares_add_up_to_the_exact_gradient) {
   Draw draw(7);
   ThreadChoice::insist(true);
   for (const int threads : {1, 3})
-    for (const auto& [tableau, field] : {std::pair{"midpoint", FieldKind::dense},
-                                         {"dormand_prince", FieldKind::antisymmetric},
-                                         {"midpoint", FieldKind::hamiltonian}})
+    for (const auto& [tableau, field] :
+         {std::pair{"midpoint", FieldKind::hamiltonian}, {"dormand_prince", FieldKind::dense}})
       for (const bool stage_controls : {false, true}) {
         ThreadLimit::set(threads);
         const Network net(98, 98, 2, 3, named(tableau), Activation::tanh, true, stage_controls, true, 1.0,
@@ -178,13 +177,10 @@ BOOST_AUTO_TEST_CASE(blocks_that_a_team_shares_add_up_to_the_exact_gradient) {
 BOOST_AUTO_TEST_CASE(a_team_solves_the_equations_of_wide_stages) {
   Draw draw(8);
   ThreadChoice::insist(true);
-  for (const int threads : {1, 3}) {
-    ThreadLimit::set(threads);
-    const Network net(96, 96, 2, 1, named("trapezoidal"), Activation::tanh, true, false, true, 1.0,
-                      FieldKind::hamiltonian);
-    BOOST_TEST(plan_blocks<double>(net, 11).by_team);
-    BOOST_TEST(complex_step_error(draw.problem(net, 11), draw) <= 1e-12, threads << " threads");
-  }
+  ThreadLimit::set(3);
+  const Network net(96, 96, 1, 1, named("trapezoidal"), Activation::tanh, true, false, true, 1.0);
+  BOOST_TEST(plan_blocks<double>(net, 11).by_team);
+  BOOST_TEST(complex_step_error(draw.problem(net, 11), draw) <= 1e-12);
   ThreadChoice::insist(false);
   ThreadLimit::set(2);
 }

@@ -7,7 +7,9 @@
 #include "ocdl/kernel/elementary.hpp"
 #include "ocdl/kernel/tile.hpp"
 
-/// Activations sigma, applied to runs of numbers, and their slopes.
+/// Activations sigma, applied to runs of numbers, and their slopes. Their loops are a few instructions long:
+/// functions that start at a cache line keep them from lying across two, which was measured to cost a loop
+/// half its speed.
 namespace ocdl {
 
 enum class Activation { tanh, sigmoid, softplus, relu, leaky_relu, sin, identity };
@@ -49,7 +51,7 @@ Pack<T> kink_slope(Pack<T> value, double left) {
 
 /// z <- sigma(z); `slope`, where the activation needs it, receives sigma'(z).
 template <class T>
-void activate(Activation activation, T* z, T* slope, Index size) {
+[[gnu::aligned(64)]] void activate(Activation activation, T* z, T* slope, Index size) {
   const auto apply = [&](auto sigma) {
     detail::for_packs<T>(size, [&](Index n) { store<T>(z + n, sigma(load(z + n))); });
   };
@@ -75,13 +77,14 @@ void activate(Activation activation, T* z, T* slope, Index size) {
   }
 }
 
-namespace detail {
-
-/// apply(slope_at), where slope_at(n) is the pack of sigma' at n, told by the value k = sigma(z), or stored.
-template <class T, class Apply>
-[[gnu::always_inline]] inline void with_slope(Activation activation, const T* k, const T* slope,
-                                              const Apply& apply) {
-  const Pack<T> one = broadcast<T>(T(1));
+/// out = factor * sigma' * v, with sigma' told by the value k = sigma(z), or stored.
+template <class T>
+[[gnu::aligned(64)]] void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor,
+                                            const T* v, T* out, Index size) {
+  const Pack<T> one = broadcast<T>(T(1)), scale = broadcast<T>(factor);
+  const auto apply = [&](auto slope_at) {
+    detail::for_packs<T>(size, [&](Index n) { store<T>(out + n, scale * load(v + n) * slope_at(n)); });
+  };
   switch (activation) {
     case Activation::tanh:
       return apply([&](Index n) { return one - load(k + n) * load(k + n); });
@@ -100,24 +103,11 @@ template <class T, class Apply>
   }
 }
 
-}  // namespace detail
-
-/// out = factor * sigma' * v, with sigma' told by the value k = sigma(z), or stored.
-template <class T>
-void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor, const T* v, T* out,
-                       Index size) {
-  const Pack<T> scale = broadcast<T>(factor);
-  detail::with_slope(activation, k, slope, [&](const auto& slope_at) {
-    detail::for_packs<T>(size, [&](Index n) { store<T>(out + n, scale * load(v + n) * slope_at(n)); });
-  });
-}
-
 /// out = sigma', told by the value k = sigma(z), or stored.
 template <class T>
 void write_slope(Activation activation, const T* k, const T* slope, T* out, Index size) {
-  detail::with_slope(activation, k, slope, [&](const auto& slope_at) {
-    detail::for_packs<T>(size, [&](Index n) { store<T>(out + n, slope_at(n)); });
-  });
+  std::fill_n(out, size, T(1));
+  multiply_by_slope(activation, k, slope, T(1), out, out, size);
 }
 
 }  // namespace ocdl

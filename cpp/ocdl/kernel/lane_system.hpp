@@ -59,6 +59,7 @@ void eliminate_unrolled(T* matrix, T* right_side) {
 #pragma GCC unroll 4
     for (int r = c + 1; r < N; ++r) {
       const auto larger = value_size<T>(m[r][c]) > value_size<T>(m[c][c]);
+      if (!any_lane(larger)) continue;
       const auto exchange = [&](Pack<T>& a, Pack<T>& b) {
         const Pack<T> kept = a;
         a = select(larger, b, a);

@@ -46,43 +46,31 @@ class Adjoint {
     if (want_h) std::fill_n(scratch.tile_dots + share.first * lanes<T>, share.tiles * lanes<T>, T(0));
 
     bool accumulate = accumulate_;
-    // In line, because this is the way of the explicit methods too; `count`: stages that y_i is made of.
-    const auto pull_back = [&](Index i, Index count, const T* g) __attribute__((always_inline)) {
-      const StagePlanes<T> at = stages.planes(i);
-      T* eta = scratch.eta + i * plane + offset;
-      field.pull_back(net_.K_of(u_, j, i), at, h, g, scratch.delta + offset, scratch.rotated + offset, eta,
-                      share.tiles, scratch.product);
-      if (want_h) add_tile_dots(g, at.k, share, scratch.tile_dots);
-      if (gradient_) {
-        const T* state = rebuild_state(i, count, h, y, stages, scratch, offset, size);
-        field.control_gradient(scratch.delta, scratch.rotated, state, at.details - offset, share.block_tiles,
-                               accumulate, net_.K_of(du_, j, i), net_.b_of(du_, j, i), scratch.panels, team);
-        accumulate = accumulate_ || !net_.stage_controls;
-      }
-    };
     for (auto group = net_.groups.rbegin(); group != net_.groups.rend(); ++group) {
       if (!net_.is_live(group->first)) {
         if (gradient_ && net_.stage_controls && team.rank() == 0 && !accumulate_)
           for (Index i = group->first; i < group->last; ++i) clear_stage(j, i);
         continue;
       }
-      if (!group->is_implicit) {
-        const Index i = group->first;
-        Combination<T> g(nullptr, scratch.cotangent + offset, size);
-        add_cotangent(*group, i, p + offset, scratch.eta + offset, plane, g);
-        pull_back(i, i, g.result());
-        continue;
+      if (group->is_implicit) solve_cotangents(j, *group, p, stages, scratch, share);
+      for (Index i = group->last - 1; i >= group->first; --i) {
+        const StagePlanes<T> at = stages.planes(i);
+        Combination<T> sum(nullptr, scratch.cotangent + offset, size);
+        if (!group->is_implicit) add_cotangent(*group, i, p + offset, scratch.eta + offset, plane, sum);
+        const T* g = group->is_implicit ? scratch.cotangent + i * plane + offset : sum.result();
+        T* eta = scratch.eta + i * plane + offset;
+        field.pull_back(net_.K_of(u_, j, i), at, h, g, scratch.delta + offset, scratch.rotated + offset, eta,
+                        share.tiles, scratch.product);
+        if (want_h) add_tile_dots(g, at.k, share, scratch.tile_dots);
+        if (gradient_) {
+          const Index looked_at = group->is_implicit ? group->last : i;
+          const T* state = rebuild_state(i, looked_at, h, y, stages, scratch, offset, size);
+          field.control_gradient(scratch.delta, scratch.rotated, state, at.details - offset,
+                                 share.block_tiles, accumulate, net_.K_of(du_, j, i), net_.b_of(du_, j, i),
+                                 scratch.panels, team);
+          accumulate = accumulate_ || !net_.stage_controls;
+        }
       }
-      T* g = scratch.cotangent + offset;
-      for (Index i = group->first; i < group->last; ++i) {
-        Combination<T> right_side(nullptr, g + i * plane, size);
-        add_cotangent(*group, i, p + offset, scratch.eta + offset, plane, right_side);
-        right_side.write();
-      }
-      with_stage_equations<T>(net_, u_, j, *group, [&](const auto& equations) {
-        equations.solve_linear(true, stages, g, plane, scratch.equations, share.tiles);
-      });
-      for (Index i = group->last - 1; i >= group->first; --i) pull_back(i, group->last, g + i * plane);
     }
     Combination<T> costate(net_.residual ? p + offset : nullptr, p + offset, size);
     for (Index i = net_.stages - 1; i >= 0; --i)
@@ -97,6 +85,23 @@ class Adjoint {
   T* gradient_;
   bool accumulate_;
   Controls<T> du_{};
+
+  /// The g_i of an implicit group, in their planes. Out of line, as in the integrator.
+  [[gnu::noinline]] void solve_cotangents(Index j, const StageGroup& group, const T* p,
+                                          const Stages<T>& stages, const AdjointScratch<T>& scratch,
+                                          const Share<T>& share) const {
+    const Field<T> field = net_.field<T>();
+    const Index offset = share.offset(net_.dim), plane = field.run(share.block_tiles);
+    T* g = scratch.cotangent + offset;
+    for (Index i = group.first; i < group.last; ++i) {
+      Combination<T> right_side(nullptr, g + i * plane, field.run(share.tiles));
+      add_cotangent(group, i, p + offset, scratch.eta + offset, plane, right_side);
+      right_side.write();
+    }
+    with_stage_equations<T>(net_, u_, j, group, [&](const auto& equations) {
+      equations.solve_linear(true, stages, g, plane, scratch.equations, share.tiles);
+    });
+  }
 
   /// Adds b_i lam + sum_l a_li eta_l over the stages behind the group. A feed-forward layer passes lam on.
   void add_cotangent(const StageGroup& group, Index i, const T* lam, const T* eta, Index plane,

@@ -89,12 +89,12 @@ BlockPlan plan_blocks(const Network& net, Index samples) {
 
 /// Activations of a forward sweep, each with its share of the products and of the solution of equations.
 inline double forward_work(const Network& net, Index samples) {
-  constexpr double usual_steps = 4, eliminations_per_activation = 24;
   const double products = 1.0 + static_cast<double>(net.dim) / 8;
+  const double explicit_work = static_cast<double>(samples * net.layers * net.stages * net.dim) * products;
+  if (!net.largest_group) return explicit_work;
+  constexpr double usual_steps = 4, eliminations_per_activation = 24;
   const double unknowns = static_cast<double>(net.largest_group * net.dim);
-  const double equations =
-      net.largest_group ? usual_steps * (1 + unknowns * unknowns / eliminations_per_activation) : 1;
-  return static_cast<double>(samples * net.layers * net.stages * net.dim) * products * equations;
+  return explicit_work * usual_steps * (1 + unknowns * unknowns / eliminations_per_activation);
 }
 
 /// Asked between two layers: whether a worker goes on. The thread that called, and only that one, reports its

@@ -28,9 +28,7 @@ class Integrator {
       const Index i = group.first;
       if (!net_.is_live(i)) continue;
       if (group.is_implicit) {
-        with_stage_equations<T>(net_, u_, j, group, [&](const auto& equations) {
-          equations.solve(y, stages, scratch.product, scratch.equations, tiles);
-        });
+        solve_stages(j, group, y, stages, scratch, tiles);
         continue;
       }
       const T* state =
@@ -52,6 +50,14 @@ class Integrator {
  private:
   const Network& net_;
   Controls<const T> u_;
+
+  /// Out of line, so that explicit methods have the registers for themselves.
+  [[gnu::noinline]] void solve_stages(Index j, const StageGroup& group, const T* y, const Stages<T>& stages,
+                                      const StageScratch<T>& scratch, Index tiles) const {
+    with_stage_equations<T>(net_, u_, j, group, [&](const auto& equations) {
+      equations.solve(y, stages, scratch.product, scratch.equations, tiles);
+    });
+  }
 };
 
 }  // namespace ocdl

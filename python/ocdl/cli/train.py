@@ -129,12 +129,6 @@ def _fit(table: Table, training: NDArray[np.int64], arguments: argparse.Namespac
 
     rows, labels = table.rows[training], table.labels[training]
     mean, scale = _standardisation(rows, arguments.no_scaling)
-    try:
-        Network.preset(
-            arguments.architecture, rows.shape[1], arguments.layers, tableau=arguments.tableau, field=arguments.field
-        )
-    except ValueError as error:
-        raise UserError(str(error)) from error
     estimator = ODEClassifier(
         architecture=arguments.architecture,
         n_layers=arguments.layers,
@@ -146,6 +140,19 @@ def _fit(table: Table, training: NDArray[np.int64], arguments: argparse.Namespac
         random_state=arguments.seed,
         verbose=int(not arguments.quiet and not arguments.json and sys.stderr.isatty()),
     )
+    if arguments.field == "hamiltonian":
+        estimator.augment += (rows.shape[1] + estimator.augment) % 2  # positions and momenta
+    try:
+        Network.preset(
+            arguments.architecture,
+            rows.shape[1],
+            arguments.layers,
+            tableau=arguments.tableau,
+            field=arguments.field,
+            augment=estimator.augment,
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from error
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
