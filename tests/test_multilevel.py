@@ -39,6 +39,18 @@ def test_every_level_starts_from_the_refined_controls_of_the_last(architecture: 
         assert r.controls.h.sum() == pytest.approx(1, rel=1e-14)
 
 
+def test_each_level_can_have_its_own_optimiser() -> None:
+    net = Network(2, 4)
+    first, second = ocdl.GradientDescent(0.1), ocdl.LBFGS()
+    r = run(net, levels=(2, 4), optimiser=(first, second), max_iter=5)
+    coarse = ocdl.train(r.networks[0], r.networks[0].init(0), X, Y, optimiser=first, max_iter=5)
+    _, u = r.networks[0].refine(coarse.controls, interpolation="constant")
+    fine = ocdl.train(net, u, X, Y, optimiser=second, max_iter=5)
+    np.testing.assert_array_equal(r.controls.to_vector(), fine.controls.to_vector())
+    with pytest.raises(ValueError, match="optimiser has 1 entries but there are 2 levels"):
+        run(net, levels=(2, 4), optimiser=[first])
+
+
 def test_work_is_counted_in_evaluations_of_the_finest_network() -> None:
     r = run(Network(2, 20), levels=(5, 10, 20), max_iter=(40, 20, 10), optimiser=ocdl.GradientDescent(0.1))
     assert [result.n_evals for result in r.results] == [41, 21, 11]

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from ocdl import _validation
 from ocdl.controls import Controls
 from ocdl.network import Network
+from ocdl.optimisers import Chain, Optimiser
 from ocdl.refinement import INTERPOLATIONS
-from ocdl.training import Result, Status, train
+from ocdl.training import DEFAULT_OPTIMISER, Result, Status, train
 
 __all__ = ["MultilevelResult", "train_multilevel"]
 
@@ -71,6 +72,7 @@ def train_multilevel(
     y: ArrayLike,
     *,
     levels: int | Sequence[int] = 3,
+    optimiser: Optimiser | Chain | Sequence[Optimiser | Chain] = DEFAULT_OPTIMISER,
     max_iter: int | Sequence[int] = 1000,
     interpolation: str = "constant",
     random_state: Any = None,
@@ -91,6 +93,8 @@ def train_multilevel(
     levels : int or sequence of int
         Numbers of layers, increasing, the last one that of `net`; or how many levels, each with half as many layers as
         the next.
+    optimiser : optimiser or sequence of optimisers
+        For all levels, or one for each: what finds its way on few layers need not be what ends best on many.
     max_iter : int or sequence of int
         Iterations at most on each level.
     interpolation : {"linear", "constant"}
@@ -126,17 +130,19 @@ def train_multilevel(
     _validation.choice(interpolation, "interpolation", INTERPOLATIONS)
     layers = _levels(levels, net.n_layers)
     iterations = _iterations(max_iter, len(layers))
+    optimisers = _optimisers(optimiser, len(layers))
     coarse = replace(net, n_layers=layers[0])
     if u is None:
         controls = coarse.init(random_state=random_state)
     else:
         coarse, controls = _with_layers(net, u, layers[0], interpolation)
     networks, results = [coarse], []
-    for level, most in enumerate(iterations):
+    for level, (most, method) in enumerate(zip(iterations, optimisers, strict=True)):
         if level > 0:
             finer, controls = _with_layers(networks[-1], controls, layers[level], interpolation)
             networks.append(finer)
-        results.append(train(networks[-1], controls, X, y, max_iter=most, random_state=random_state, **options))
+        how = {"optimiser": method, "max_iter": most, "random_state": random_state}
+        results.append(train(networks[-1], controls, X, y, **how, **options))
         controls = results[-1].controls
         if results[-1].status is Status.INTERRUPTED:
             break
@@ -168,3 +174,11 @@ def _iterations(max_iter: int | Sequence[int], levels: int) -> list[int]:
     if len(max_iter) != levels:
         raise ValueError(f"max_iter has {len(max_iter)} entries but there are {levels} levels")
     return [_validation.integer(n, f"max_iter[{i}]", least=0) for i, n in enumerate(max_iter)]
+
+
+def _optimisers(optimiser: Optimiser | Chain | Sequence[Optimiser | Chain], levels: int) -> Sequence[Optimiser | Chain]:
+    if not isinstance(optimiser, Sequence):
+        return [optimiser] * levels
+    if len(optimiser) != levels:
+        raise ValueError(f"optimiser has {len(optimiser)} entries but there are {levels} levels")
+    return optimiser
