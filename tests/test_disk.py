@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import safetensors
 import safetensors.numpy
-from fuzz_files import (
-    controls,
-)
+from fuzz_files import controls
 from subprocesses import run_python
 
 from ocdl import Network
@@ -254,12 +254,72 @@ def test_writers_at_the_same_time_leave_one_whole_file(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_writer_leaves_a_whole_file(path: Path, old: bytes) -> None:
-    for i in range(50):
+def test_a_killed_writer_leaves_a_whole_file(path: Path, old: bytes, often: Callable[..., int]) -> None:
+    for i in range(often(500, least=3)):
         with writing(path, 10**9) as writer:
             while path.read_bytes() == old:
                 time.sleep(0.001)
-            time.sleep(i / 1000)
+            time.sleep(i % 50 / 1000)
             writer.kill()
         assert load(path).metadata["i"] >= 0
         path.write_bytes(old)
+    save_new(path)
+    assert list(path.parent.iterdir()) == [path]
+
+
+STOPPED = """
+import os, time
+from ocdl import disk
+def stop(source, target):
+    print("stopped", flush=True)
+    time.sleep(1000)
+os.replace = stop
+disk.replace_file({path!r}, b"new")
+"""
+
+
+def test_leftovers_of_the_dead_are_removed_and_files_of_the_living_are_not(path: Path, old: bytes) -> None:
+    with subprocess.Popen([sys.executable, "-c", STOPPED.format(path=str(path))], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"stopped\n"
+        others = [path.with_name(name) for name in (".model.ocdl.mine", ".model.ocdl." + "0" * 15, ".other." + "0" * 16)]
+        for other in others:
+            other.touch()
+        kept = {path, *others}
+        (path.parent / (".model.ocdl." + "1" * 16)).symlink_to(path)
+        (path.parent / (".model.ocdl." + "2" * 16)).mkdir()
+        kept |= {path.parent / (".model.ocdl." + digit * 16) for digit in "12"}
+        save_new(path)
+        assert len(set(path.parent.iterdir()) - kept) == 1  # that of the writer, who is alive
+        writer.kill()
+    save_new(path)
+    assert set(path.parent.iterdir()) == kept
+
+
+def test_a_file_that_was_taken_for_a_leftover_is_made_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process removes it in the moment between its making and its locking."""
+    lock, removed = fcntl.flock, []
+
+    def late(descriptor: int, operation: int) -> None:
+        if not removed:
+            removed.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+            os.unlink(removed[0])
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    save_new(path)
+    assert len(removed) == 1
+    assert load(path).metadata == {"age": "new"}
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_file_system_without_locks(path: Path, old: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks here")
+
+    leftover = path.with_name(".model.ocdl." + "0" * 16)
+    leftover.touch()
+    monkeypatch.setattr(fcntl, "flock", fail)
+    save_new(path)
+    assert load(path).metadata == {"age": "new"}
+    assert leftover.exists()  # who knows whose it is

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -219,8 +220,11 @@ SCRIPT = textwrap.dedent("""
 """)
 
 
-def kill_while_checkpointing(path: Path, times: int, seed: int) -> None:
-    """A child checkpoints every iteration and is killed; the file is whole, and what it holds is a true iterate."""
+def kill_while_checkpointing(path: Path, times: int, seed: int) -> int:
+    """A child checkpoints every iteration and is killed; the file is whole, and what it holds is a true iterate.
+
+    Return how far it came.
+    """
     rng = random.Random(seed)
     net, u, X, y = problem()
     latest = 0
@@ -240,8 +244,10 @@ def kill_while_checkpointing(path: Path, times: int, seed: int) -> None:
             latest = reached
     assert latest > 0
     whole = ocdl.train(net, u, X, y, max_iter=latest, tol=0, eval_every=10**6)
-    resumed = ocdl.train(net, u, X, y, max_iter=latest, tol=0, eval_every=10**6, resume=path)
+    resumed = ocdl.train(net, u, X, y, max_iter=latest, tol=0, eval_every=10**6, resume=path, checkpoint=path)
     assert_same(resumed, whole)
+    assert list(path.parent.iterdir()) == [path]  # the last writer has removed what the killed ones left
+    return latest
 
 
 def test_ten_kills_lose_nothing(tmp_path: Path) -> None:
@@ -249,8 +255,11 @@ def test_ten_kills_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_three_hundred_kills_lose_nothing(tmp_path: Path) -> None:
-    kill_while_checkpointing(tmp_path / "state.ocdl", 300, seed=1)
+def test_a_thousand_kills_lose_nothing(
+    tmp_path: Path, often: Callable[..., int], record_property: Callable[[str, object], None]
+) -> None:
+    reached = kill_while_checkpointing(tmp_path / "state.ocdl", often(1000, least=3), seed=1)
+    record_property("measured", f"resumed to {reached} iterations, bit for bit")
 
 
 LONG_EVALUATION = textwrap.dedent("""
