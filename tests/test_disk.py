@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 import safetensors
 import safetensors.numpy
 from fuzz_files import controls
+from soak import Soak
 from subprocesses import run_python
 
 from ocdl import Network
@@ -254,8 +254,8 @@ def test_writers_at_the_same_time_leave_one_whole_file(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_writer_leaves_a_whole_file(path: Path, old: bytes, often: Callable[..., int]) -> None:
-    for i in range(often(500, least=3)):
+def test_a_killed_writer_leaves_a_whole_file(path: Path, old: bytes, soak: Soak) -> None:
+    for i in range(soak.times(500, least=3)):
         with writing(path, 10**9) as writer:
             while path.read_bytes() == old:
                 time.sleep(0.001)
@@ -282,7 +282,9 @@ def test_leftovers_of_the_dead_are_removed_and_files_of_the_living_are_not(path:
     with subprocess.Popen([sys.executable, "-c", STOPPED.format(path=str(path))], stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"stopped\n"
-        others = [path.with_name(name) for name in (".model.ocdl.mine", ".model.ocdl." + "0" * 15, ".other." + "0" * 16)]
+        others = [
+            path.with_name(name) for name in (".model.ocdl.mine", ".model.ocdl." + "0" * 15, ".other." + "0" * 16)
+        ]
         for other in others:
             other.touch()
         kept = {path, *others}

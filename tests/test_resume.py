@@ -8,12 +8,12 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from soak import Soak
 from subprocesses import run_python
 
 import ocdl
@@ -255,11 +255,9 @@ def test_ten_kills_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_kills_lose_nothing(
-    tmp_path: Path, often: Callable[..., int], record_property: Callable[[str, object], None]
-) -> None:
-    reached = kill_while_checkpointing(tmp_path / "state.ocdl", often(1000, least=3), seed=1)
-    record_property("measured", f"resumed to {reached} iterations, bit for bit")
+def test_a_thousand_kills_lose_nothing(tmp_path: Path, soak: Soak) -> None:
+    reached = kill_while_checkpointing(tmp_path / "state.ocdl", soak.times(1000, least=3), seed=1)
+    soak.measured(f"resumed to {reached} iterations, bit for bit")
 
 
 LONG_EVALUATION = textwrap.dedent("""
