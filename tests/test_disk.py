@@ -20,6 +20,7 @@ from fuzz_files import controls
 from soak import Soak
 from subprocesses import run_python
 
+import ocdl
 from ocdl import Network
 from ocdl.architecture import PRESETS
 from ocdl.files import load, save
@@ -230,6 +231,71 @@ def test_what_is_protected_stays_as_it_is() -> None:
         assert paths[1].read_text() == "old"
         assert list(paths[1].parent.iterdir()) == [paths[1]]
         paths[0].parent.chmod(0o755)
+
+
+READER = """
+import os, ocdl
+net = ocdl.Network(1, 1)
+u = net.init(random_state=0)
+X, y = [[0.0], [1.0]], [0, 1]
+classifier = ocdl.ODEClassifier  # imported by somebody who may read the library
+if os.geteuid() == 0:
+    os.setuid(65534)
+for call in (
+    lambda: ocdl.load({secret!r}),
+    lambda: classifier.load({secret!r}),
+    lambda: ocdl.train(net, u, X, y, resume={secret!r}),
+    lambda: ocdl.train(net, u, X, y, checkpoint={folder!r} + "/state"),
+):
+    try:
+        call()
+    except PermissionError as error:
+        print(error)
+"""
+
+
+def test_what_may_not_be_read_or_stored_is_named() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder, secret = Path(name), Path(name, "secret")
+        save_new(secret)
+        secret.chmod(0o000)
+        folder.chmod(0o755)
+        printed = run_python(READER.format(secret=str(secret), folder=name)).splitlines()
+        refused = [str(secret)] * 3 + [f"{name}/state"]
+        assert printed == [f"[Errno 13] Permission denied: {path!r}" for path in refused]
+        assert list(folder.iterdir()) == [secret]
+
+
+def test_a_checkpoint_on_a_full_disk_keeps_the_old_one(path: Path) -> None:
+    net = Network(2, 10)
+    u, X, y = net.init(random_state=0), [[0.0, 1.0], [1.0, 0.0]], [0, 1]
+    ocdl.train(net, u, X, y, max_iter=3, checkpoint=path)
+    old = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(OSError, match=f"File too large: {str(path)!r}"):
+            ocdl.train(net, u, X, y, max_iter=6, checkpoint=path, resume=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == old
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_names_that_try_to_be_clever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path means what it means to the system: no wildcard, no variable, no home, no scheme; no zero byte."""
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
+    for name in ("~", "$HOME", "*", "%s", "file:x", "-", "..."):
+        save_new(Path(name))
+        assert load(name).metadata == {"age": "new"}
+        assert (tmp_path / "inside" / name).is_file()
+    save_new(Path("../inside/../outside"))
+    assert load(tmp_path / "outside").metadata == {"age": "new"}
+    for call in (load, save_new):
+        with pytest.raises(ValueError, match="null"):
+            call("model\0.ocdl")  # type: ignore[arg-type]
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 WRITER = """

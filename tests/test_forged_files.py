@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -199,6 +202,20 @@ def test_changed_files_are_refused_or_harmless(kind: str, path: Path) -> None:
 @pytest.mark.parametrize("kind", ["models", "checkpoints"])
 def test_a_million_changed_files_are_refused_or_harmless(kind: str, path: Path, soak: Soak) -> None:
     soak.measured(survive(kind, path, soak.times(500_000, least=500)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["models", "checkpoints"])
+def test_files_that_a_fuzzer_makes_for_new_lines(kind: str, tmp_path: Path, soak: Soak) -> None:
+    pytest.importorskip("atheris")
+    runs = soak.times(100_000, least=300)
+    command = [sys.executable, str(Path(__file__).with_name("fuzz_coverage.py")), kind, f"-runs={runs}"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=os.environ | {"TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    covered = re.findall("cov: ([0-9]+)", done.stderr)
+    soak.measured(f"{covered[-1]} places of the code reached, {covered[0]} by the files that are right")
 
 
 MEASURE = """

@@ -210,7 +210,7 @@ def arrays_in(result: Any) -> Iterable[np.ndarray]:
             yield from arrays_in(part)
     elif is_dataclass(result) and not isinstance(result, type):
         for field in fields(result):
-            if field.name not in ("lipschitz", "val_loss", "val_accuracy"):  # NaN where there is none
+            if field.name not in ("lipschitz", "val_loss", "val_accuracy"):  # NaN where there are none
                 yield from arrays_in(getattr(result, field.name))
     elif isinstance(result, (np.ndarray, float)):
         yield np.asarray(result)
