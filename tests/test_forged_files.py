@@ -207,8 +207,8 @@ def test_a_million_changed_files_are_refused_or_harmless(kind: str, path: Path, 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["models", "checkpoints"])
 def test_files_that_a_fuzzer_makes_for_new_lines(kind: str, tmp_path: Path, soak: Soak) -> None:
-    pytest.importorskip("atheris")
     runs = soak.times(100_000, least=300)
+    pytest.importorskip("atheris")
     command = [sys.executable, str(Path(__file__).with_name("fuzz_coverage.py")), kind, f"-runs={runs}"]
     done = subprocess.run(
         command, cwd=tmp_path, env=os.environ | {"TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=False
