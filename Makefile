@@ -6,6 +6,7 @@ VENV ?= .venv
 OCDL_WERROR ?= OFF
 OCDL_VARIANTS ?= native
 PYTEST_ARGS ?=
+SOAK_ARGS ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
@@ -22,7 +23,7 @@ REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("py
   print(*(r for name in sys.argv[1:] for r in g[name] if not r.startswith("ocdl")), sep="\n")'
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-cpp test-python check format dev clean distclean
+.PHONY: help demo test test-cpp test-python soak check format dev clean distclean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -41,6 +42,11 @@ test-cpp: $(VENV)/.test
 
 test-python: $(VENV)/.installed $(VENV)/.test test-cpp
 	$(ON_PATH) $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The fuzzer that looks at coverage has no wheel for every system; the table says where it was left out.
+soak: $(VENV)/.installed $(VENV)/.test  ## run the long tests at their full counts and print a table; SOAK_ARGS=--brief takes a minute
+	-$(PIP) install atheris
+	$(ON_PATH) $(BIN)/python tests/soak.py $(SOAK_ARGS)
 
 check: $(VENV)/.installed $(VENV)/.dev  ## lint, formatting, types, and the stubs against the compiled modules
 	$(BIN)/ruff check .

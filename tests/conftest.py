@@ -1,10 +1,11 @@
 """Settings that all tests share."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
+from soak import Soak
 
 import ocdl
 from ocdl import _core
@@ -12,6 +13,23 @@ from ocdl import _core
 # A busy machine is no failure; CI draws the same examples every time.
 settings.register_profile("ocdl", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("ocdl")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    share = "share of their full counts that the slow tests run: 1 is what `make soak` takes"
+    parser.addoption("--soak", type=float, default=0.1, metavar="SHARE", help=share)
+    parser.addoption("--soak-only", action="store_true", help="leave out the tests without a count")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--soak-only"):
+        items[:] = [item for item in items if "soak" in getattr(item, "fixturenames", ())]
+
+
+@pytest.fixture
+def soak(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Soak:
+    """How often a long test does what it does, and what it measured: soak.py prints both."""
+    return Soak(request.config.getoption("--soak"), record_property)
 
 
 @pytest.fixture

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import faulthandler
 import hashlib
 import json
+import math
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ocdl import Controls, Network, Tableau
+import ocdl
+from ocdl import LBFGS, Adam, Backtracking, Chain, Controls, Network, Tableau
 from ocdl.files import ModelFileError, load, save
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]  # of the header and of the description in it
@@ -85,6 +89,8 @@ HOSTILE: list[Any] = [
     True,
     -1,
     0,
+    1,
+    3,
     2**31 - 1,
     2**64,
     10**999,
@@ -134,6 +140,8 @@ def changed(rng: np.random.Generator, value: dict[str, Any]) -> dict[str, Any]:
     """Change a JSON value in one or two places."""
     for _ in range(rng.integers(1, 3)):
         inside = places(value, [])
+        if not inside:
+            break
         container, key = inside[rng.integers(len(inside))]
         if isinstance(container, dict) and rng.random() < 0.2:
             del container[key]
@@ -142,17 +150,32 @@ def changed(rng: np.random.Generator, value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+NUMBERS = [np.array(value).tobytes() for value in (np.nan, -np.inf, 1e308, -5e-324, 0.0, -1, 1, 3, 2**31, -(2**63))]
+
+
+def renumbered(rng: np.random.Generator, data: bytes) -> bytes:
+    """Return numbers with some replaced, by strange ones or by any bytes; they stay as many as they are."""
+    result = bytearray(data)
+    for place in rng.integers(len(data) // 8, size=rng.integers(1, 4)):
+        strange = rng.integers(2 * len(NUMBERS))
+        result[8 * place : 8 * place + 8] = NUMBERS[strange] if strange < len(NUMBERS) else rng.bytes(8)
+    return bytes(result)
+
+
 def mutants(rng: np.random.Generator, file: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Yield files and whether their digest is right: bytes, headers, headers as JSON and descriptions change."""
+    """Yield files and whether their digest is right: bytes, headers, descriptions and numbers change."""
     start = 8 + int.from_bytes(file[:8], "little")
     while True:
+        yield sealed(file[:start] + renumbered(rng, file[start:])), True
         yield mutated(rng, file), False
         yield sealed(mutated(rng, file)), True
         yield packed(mutated(rng, file[8:start]), file[start:]), True
         header, data = unpacked(file)
         yield packed(json.dumps(changed(rng, header), separators=(",", ":")), data), True
         header, data = unpacked(file)
-        description = changed(rng, json.loads(header["__metadata__"]["description"]))
+        description = json.loads(header["__metadata__"]["description"])
+        entry = str(rng.choice(list(description)))
+        description |= changed(rng, {entry: description.pop(entry)})
         header["__metadata__"]["description"] = json.dumps(description)
         yield packed(json.dumps(header, separators=(",", ":")), data), True
 
@@ -173,3 +196,121 @@ METADATA: dict[str, Any] = {
     "format": "other",
     "kind": "checkpoint",
 }
+
+
+# ---- many of them ----
+
+# Checkpoints of trainings that take no time, between them with everything that a checkpoint can hold.
+LITTLE_DATA = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 1, 1, 0])
+TRAININGS: list[dict[str, Any]] = [
+    {"net": Network.preset("odenet+simplex", 1, 2), "optimiser": LBFGS(memory=2)},
+    {"net": Network(1, 1, dtype="float32"), "optimiser": Adam(batch_size=2)},
+    {"net": Network(1, 1), "optimiser": Chain((Adam(), 3), (Backtracking(), None)), "validation": LITTLE_DATA}
+    | {"patience": 3},
+]
+GENERATOR = np.random.default_rng(0)
+SECONDS = 1.0  # the most that any file may take
+ATTEMPTS = 5  # of which the fastest counts: other processes may take the processors away for a while
+KILOBYTES = 50_000  # that the process may grow by over all of them
+
+
+def resumed(training: dict[str, Any], path: Path, **arguments: Any) -> ocdl.Result:
+    """Go on with one of the trainings for two iterations after the ten that its checkpoint has."""
+    settings = dict(training)
+    net = settings.pop("net")
+    defaults = {"max_iter": 12, "eval_every": 2, "resume": path, "tol": 0.0, "random_state": GENERATOR}
+    u = net.controls(W=np.ones((1, 1)))
+    return ocdl.train(net, u, *LITTLE_DATA, **(defaults | settings | arguments))
+
+
+def use_model(path: Path) -> None:
+    model = load(path)
+    assert np.isfinite(model.controls.to_vector()).all()
+    rows = np.zeros((1, model.network.n_features))
+    try:
+        assert np.isfinite(model.network.predict(model.controls, rows)).all()
+    except FloatingPointError as error:
+        if "scale the data or the controls down" not in str(error):
+            raise
+
+
+def use_checkpoint(training: dict[str, Any]) -> Callable[[Path], None]:
+    def use(path: Path) -> None:
+        try:
+            result = resumed(training, path)
+        except ValueError as error:
+            if str(error).startswith("resume: the checkpoint "):  # it belongs to another training
+                raise ModelFileError from error
+            raise
+        assert np.isfinite(result.controls.to_vector()).all()
+        assert len(result.history) == result.n_iter + 1
+
+    return use
+
+
+def targets(kind: str, path: Path) -> list[tuple[bytes, Callable[[Path], None]]]:
+    """Return files that are right, and what is done with the changed ones."""
+    found: list[tuple[bytes, Callable[[Path], None]]] = []
+    if kind == "models":
+        for net in SMALL:
+            save(path, net, controls(net), **METADATA)
+            found.append((path.read_bytes(), use_model))
+    else:
+        for training in TRAININGS:
+            resumed(training, path, max_iter=10, resume=None, checkpoint=path)
+            found.append((path.read_bytes(), use_checkpoint(training)))
+    return found
+
+
+def resident_kilobytes() -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0])
+
+
+def outcome(use: Callable[[Path], None], path: Path) -> tuple[bool, float]:
+    """Return whether a file is accepted, and how long that took."""
+    fastest = math.inf
+    for _ in range(ATTEMPTS):
+        start = time.perf_counter()
+        try:
+            use(path)
+            harmless = True
+        except ModelFileError:
+            harmless = False
+        fastest = min(fastest, time.perf_counter() - start)
+        if fastest < SECONDS:
+            break
+    return harmless, fastest
+
+
+def survive(kind: str, path: Path, count: int) -> str:
+    """Load so many changed files: each is refused with a ModelFileError, or harmless; none takes long or much memory.
+
+    Return what happened, in a few words.
+    """
+    rng = np.random.default_rng(count)
+    originals = targets(kind, path)
+    sources = [mutants(rng, original) for original, _ in originals]
+    accepted = refused = before = 0
+    slowest = 0.0
+    for i in range(count):
+        if i % 1000 == 0:
+            faulthandler.dump_traceback_later(300, exit=True)  # a file that hangs ends everything, and says where
+        if i == count // 10:
+            before = resident_kilobytes()
+        original, use = originals[i % len(originals)]
+        data, right = next(sources[i % len(originals)])
+        path.unlink()  # a new file is written faster than an old one is overwritten
+        path.write_bytes(data)
+        harmless, seconds = outcome(use, path)
+        if harmless:
+            assert right or data == original
+        accepted += harmless
+        refused += not harmless
+        slowest = max(slowest, seconds)
+        assert slowest < SECONDS
+    faulthandler.cancel_dump_traceback_later()
+    grown = resident_kilobytes() - before
+    assert min(accepted, refused) > count / 50  # both sides of the border were visited
+    assert grown <= KILOBYTES
+    return f"{refused:,} refused, {accepted:,} harmless, slowest {slowest:.3f} s, {grown:+} kB"

@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ocdl
 from ocdl.cli import main, train
+from ocdl.cli._models import Description
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = ("--layers", "3", "--max-iter", "20")
@@ -269,6 +271,22 @@ def test_inspect(model: Path, run: Run) -> None:
     assert facts["ocdl"] == ocdl.__version__
     assert facts["time_steps"]["count"] == facts["network"]["n_layers"] == 3
     assert facts["metadata"]["command_line"]["target_name"] == "species"
+
+
+def test_a_terminal_shows_what_a_file_says_and_does_not_obey_it(run: Run, tmp_path: Path) -> None:
+    path, rows = tmp_path / "m.ocdl", tmp_path / "rows.csv"
+    net = ocdl.Network(1, 1)
+    text = "\x1b]0;title\x07\x1b[2J\ud800"
+    description = Description([text, "b"], "squared", [0.0], [1.0], [text], text, 1)
+    ocdl.save(path, net, net.controls(), command_line=asdict(description), **{text: text})
+    rows.write_text("0\n")
+    code, out, err = run("inspect", path)
+    assert (code, err) == (0, "")
+    assert "\\x1b]0;title\\x07\\x1b[2J\\ud800" in out
+    assert all(line.isprintable() for line in out.splitlines())
+    assert run("predict", path, rows)[:2] == (0, "prediction\n\x1b]0;title\x07\x1b[2J\\ud800\n")  # data, not a message
+    rows.write_text("\x1b[2J\n0\n")
+    assert_one_line_error(run("predict", path, rows), "\\x1b[2J")
 
 
 def test_inspect_counts_the_steps_and_knows_networks_without_classes(run: Run, tmp_path: Path) -> None:

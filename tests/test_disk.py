@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import subprocess
@@ -15,11 +16,11 @@ from typing import Any
 import pytest
 import safetensors
 import safetensors.numpy
-from fuzz_files import (
-    controls,
-)
+from fuzz_files import controls
+from soak import Soak
 from subprocesses import run_python
 
+import ocdl
 from ocdl import Network
 from ocdl.architecture import PRESETS
 from ocdl.files import load, save
@@ -232,6 +233,71 @@ def test_what_is_protected_stays_as_it_is() -> None:
         paths[0].parent.chmod(0o755)
 
 
+READER = """
+import os, ocdl
+net = ocdl.Network(1, 1)
+u = net.init(random_state=0)
+X, y = [[0.0], [1.0]], [0, 1]
+classifier = ocdl.ODEClassifier  # imported by somebody who may read the library
+if os.geteuid() == 0:
+    os.setuid(65534)
+for call in (
+    lambda: ocdl.load({secret!r}),
+    lambda: classifier.load({secret!r}),
+    lambda: ocdl.train(net, u, X, y, resume={secret!r}),
+    lambda: ocdl.train(net, u, X, y, checkpoint={folder!r} + "/state"),
+):
+    try:
+        call()
+    except PermissionError as error:
+        print(error)
+"""
+
+
+def test_what_may_not_be_read_or_stored_is_named() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder, secret = Path(name), Path(name, "secret")
+        save_new(secret)
+        secret.chmod(0o000)
+        folder.chmod(0o755)
+        printed = run_python(READER.format(secret=str(secret), folder=name)).splitlines()
+        refused = [str(secret)] * 3 + [f"{name}/state"]
+        assert printed == [f"[Errno 13] Permission denied: {path!r}" for path in refused]
+        assert list(folder.iterdir()) == [secret]
+
+
+def test_a_checkpoint_on_a_full_disk_keeps_the_old_one(path: Path) -> None:
+    net = Network(2, 10)
+    u, X, y = net.init(random_state=0), [[0.0, 1.0], [1.0, 0.0]], [0, 1]
+    ocdl.train(net, u, X, y, max_iter=3, checkpoint=path)
+    old = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(OSError, match=f"File too large: {str(path)!r}"):
+            ocdl.train(net, u, X, y, max_iter=6, checkpoint=path, resume=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == old
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_names_that_try_to_be_clever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path means what it means to the system: no wildcard, no variable, no home, no scheme; no zero byte."""
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
+    for name in ("~", "$HOME", "*", "%s", "file:x", "-", "..."):
+        save_new(Path(name))
+        assert load(name).metadata == {"age": "new"}
+        assert (tmp_path / "inside" / name).is_file()
+    save_new(Path("../inside/../outside"))
+    assert load(tmp_path / "outside").metadata == {"age": "new"}
+    for call in (load, save_new):
+        with pytest.raises(ValueError, match="null"):
+            call("model\0.ocdl")  # type: ignore[arg-type]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 WRITER = """
 import ocdl
 from ocdl.files import save
@@ -254,12 +320,74 @@ def test_writers_at_the_same_time_leave_one_whole_file(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_writer_leaves_a_whole_file(path: Path, old: bytes) -> None:
-    for i in range(50):
+def test_a_killed_writer_leaves_a_whole_file(path: Path, old: bytes, soak: Soak) -> None:
+    for i in range(soak.times(500, least=3)):
         with writing(path, 10**9) as writer:
             while path.read_bytes() == old:
                 time.sleep(0.001)
-            time.sleep(i / 1000)
+            time.sleep(i % 50 / 1000)
             writer.kill()
         assert load(path).metadata["i"] >= 0
         path.write_bytes(old)
+    save_new(path)
+    assert list(path.parent.iterdir()) == [path]
+
+
+STOPPED = """
+import os, time
+from ocdl import disk
+def stop(source, target):
+    print("stopped", flush=True)
+    time.sleep(1000)
+os.replace = stop
+disk.replace_file({path!r}, b"new")
+"""
+
+
+def test_leftovers_of_the_dead_are_removed_and_files_of_the_living_are_not(path: Path, old: bytes) -> None:
+    with subprocess.Popen([sys.executable, "-c", STOPPED.format(path=str(path))], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"stopped\n"
+        others = [
+            path.with_name(name) for name in (".model.ocdl.mine", ".model.ocdl." + "0" * 15, ".other." + "0" * 16)
+        ]
+        for other in others:
+            other.touch()
+        kept = {path, *others}
+        (path.parent / (".model.ocdl." + "1" * 16)).symlink_to(path)
+        (path.parent / (".model.ocdl." + "2" * 16)).mkdir()
+        kept |= {path.parent / (".model.ocdl." + digit * 16) for digit in "12"}
+        save_new(path)
+        assert len(set(path.parent.iterdir()) - kept) == 1  # that of the writer, who is alive
+        writer.kill()
+    save_new(path)
+    assert set(path.parent.iterdir()) == kept
+
+
+def test_a_file_that_was_taken_for_a_leftover_is_made_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process removes it in the moment between its making and its locking."""
+    lock, removed = fcntl.flock, []
+
+    def late(descriptor: int, operation: int) -> None:
+        if not removed:
+            removed.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+            os.unlink(removed[0])
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    save_new(path)
+    assert len(removed) == 1
+    assert load(path).metadata == {"age": "new"}
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_file_system_without_locks(path: Path, old: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks here")
+
+    leftover = path.with_name(".model.ocdl." + "0" * 16)
+    leftover.touch()
+    monkeypatch.setattr(fcntl, "flock", fail)
+    save_new(path)
+    assert load(path).metadata == {"age": "new"}
+    assert leftover.exists()  # who knows whose it is

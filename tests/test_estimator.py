@@ -343,39 +343,3 @@ def test_eight_threads_at_once_get_the_serial_results() -> None:
     for seed in seeds:
         for result in results[seed]:
             assert np.array_equal(result, expected[seed])
-
-
-def grow(fits: int) -> dict[str, int]:
-    """How resident memory (kB), descriptors and threads grow over many fits, after a tenth of them."""
-
-    def look() -> dict[str, int]:
-        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-        return {
-            "memory": int(status["VmRSS"].split()[0]),
-            "descriptors": len(os.listdir("/proc/self/fd")),
-            "threads": int(status["Threads"]),
-        }
-
-    X, y = moons(40)
-    before = {"memory": 0, "descriptors": 0, "threads": 0}
-    for n in range(fits):
-        if n == fits // 10:
-            before = look()
-        quick(max_iter=20, tol=1e9, random_state=n).fit(X, y).predict(X)
-    after = look()
-    return {name: after[name] - before[name] for name in before}
-
-
-def test_fits_leave_nothing_behind() -> None:
-    growth = grow(500)
-    assert growth["memory"] <= 2000
-    assert growth["descriptors"] <= 0
-    assert growth["threads"] <= 0
-
-
-@pytest.mark.slow
-def test_ten_thousand_fits_leave_nothing_behind() -> None:
-    growth = grow(10_000)
-    assert growth["memory"] <= 2000
-    assert growth["descriptors"] <= 0
-    assert growth["threads"] <= 0

@@ -158,6 +158,18 @@ def test_an_overflow_names_its_sample_and_layer(evaluation: str, sample: int) ->
         EVALUATIONS[evaluation](problem, Objective())
 
 
+@every_loss
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("evaluation", sorted(EVALUATIONS.keys() - {"tangent"}))
+def test_a_loss_that_is_flat_at_infinity_hides_no_overflow(evaluation: str, label: int, loss: str) -> None:
+    net = Network(1, 2, activation="identity")
+    problem = random_problem(net, samples=2)
+    problem.u.K[...], problem.u.W[...] = 1e200, 1.0
+    problem.X[...], problem.y[...] = [[0.0], [1.0]], label
+    with pytest.raises(FloatingPointError, match="the state of sample 1 is not finite after layer 1 of 2"):
+        EVALUATIONS[evaluation](problem, Objective(loss))
+
+
 def test_an_overflow_of_the_outputs_names_its_sample() -> None:
     problem = growing(layers=1)
     problem.X[5, 0] = 1e200

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,25 +14,25 @@ from typing import Any
 import numpy as np
 import pytest
 from fuzz_files import (
-    METADATA,
     SMALL,
     Change,
     controls,
     forged,
     in_array,
     in_metadata,
-    mutants,
     nested,
     packed,
     refusal,
     sealed,
+    survive,
     unpacked,
 )
+from soak import Soak
 from subprocesses import run_python
 
 from ocdl import Network
 from ocdl.container import LARGEST_HEADER
-from ocdl.files import ModelFileError, load, save
+from ocdl.files import load, save
 
 
 @pytest.fixture
@@ -189,29 +192,29 @@ def test_numbers_that_are_not_finite(net: Network, wrong: float, path: Path) -> 
     assert refusal(path) == f"is malformed: mu[0] is {wrong}; all of mu must be finite"
 
 
-@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_mutations_are_refused_or_harmless(count: int, path: Path) -> None:
-    rng = np.random.default_rng(count)
-    originals = []
-    for net in SMALL:
-        save(path, net, controls(net), **METADATA)
-        originals.append(path.read_bytes())
-    sources = [mutants(rng, original) for original in originals]
-    accepted = refused = 0
-    for i in range(count):
-        data, right = next(sources[i % len(sources)])
-        path.unlink()  # a new file is written faster than an old one is overwritten
-        path.write_bytes(data)
-        try:
-            model = load(path)
-        except ModelFileError:
-            refused += 1
-            continue
-        assert right or data in originals
-        assert np.isfinite(model.controls.to_vector()).all()
-        assert model.network.predict(model.controls, np.zeros((1, model.network.n_features))).shape[0] == 1
-        accepted += 1
-    assert min(accepted, refused) > count / 50  # both sides of the border were visited
+@pytest.mark.parametrize("kind", ["models", "checkpoints"])
+def test_changed_files_are_refused_or_harmless(kind: str, path: Path) -> None:
+    survive(kind, path, 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["models", "checkpoints"])
+def test_a_million_changed_files_are_refused_or_harmless(kind: str, path: Path, soak: Soak) -> None:
+    soak.measured(survive(kind, path, soak.times(500_000, least=500)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["models", "checkpoints"])
+def test_files_that_a_fuzzer_makes_for_new_lines(kind: str, tmp_path: Path, soak: Soak) -> None:
+    runs = soak.times(100_000, least=300)
+    pytest.importorskip("atheris")
+    command = [sys.executable, str(Path(__file__).with_name("fuzz_coverage.py")), kind, f"-runs={runs}"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=os.environ | {"TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    covered = re.findall("cov: ([0-9]+)", done.stderr)
+    soak.measured(f"{covered[-1]} places of the code reached, {covered[0]} by the files that are right")
 
 
 MEASURE = """

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from soak import Soak
 from subprocesses import run_python
 
 import ocdl
@@ -222,8 +223,11 @@ SCRIPT = textwrap.dedent("""
 """)
 
 
-def kill_while_checkpointing(path: Path, times: int, seed: int) -> None:
-    """A child checkpoints every iteration and is killed; the file is whole, and what it holds is a true iterate."""
+def kill_while_checkpointing(path: Path, times: int, seed: int) -> int:
+    """A child checkpoints every iteration and is killed; the file is whole, and what it holds is a true iterate.
+
+    Return how far it came.
+    """
     rng = random.Random(seed)
     net, u, X, y = problem()
     latest = 0
@@ -243,8 +247,10 @@ def kill_while_checkpointing(path: Path, times: int, seed: int) -> None:
             latest = reached
     assert latest > 0
     whole = ocdl.train(net, u, X, y, max_iter=latest, tol=0, eval_every=10**6)
-    resumed = ocdl.train(net, u, X, y, max_iter=latest, tol=0, eval_every=10**6, resume=path)
+    resumed = ocdl.train(net, u, X, y, max_iter=latest, tol=0, eval_every=10**6, resume=path, checkpoint=path)
     assert_same(resumed, whole)
+    assert list(path.parent.iterdir()) == [path]  # the last writer has removed what the killed ones left
+    return latest
 
 
 def test_ten_kills_lose_nothing(tmp_path: Path) -> None:
@@ -252,8 +258,9 @@ def test_ten_kills_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_three_hundred_kills_lose_nothing(tmp_path: Path) -> None:
-    kill_while_checkpointing(tmp_path / "state.ocdl", 300, seed=1)
+def test_a_thousand_kills_lose_nothing(tmp_path: Path, soak: Soak) -> None:
+    reached = kill_while_checkpointing(tmp_path / "state.ocdl", soak.times(1000, least=3), seed=1)
+    soak.measured(f"resumed to {reached} iterations, bit for bit")
 
 
 LONG_EVALUATION = textwrap.dedent("""

@@ -148,6 +148,15 @@ def test_abscissae_are_row_sums(tableau: Tableau) -> None:
     np.testing.assert_allclose(tableau.c, [float(sum(row)) for row in A], rtol=ROUNDOFF, atol=ROUNDOFF)
 
 
+@named_tableaux
+def test_abscissae_have_the_same_bits_under_every_instruction_set(tableau: Tableau) -> None:
+    """They are summed from left to right, one after the other; files compare tableaux by their bits."""
+    expected = np.zeros(tableau.stages)
+    for column in tableau.A.T:
+        expected += column
+    assert Tableau(tableau.A, tableau.b).c.tobytes() == expected.tobytes()
+
+
 @with_partner
 def test_the_pair_with_the_partner_is_symplectic(tableau: Tableau) -> None:
     assert is_symplectic_partner(tableau.adjoint(), *rational_coefficients(tableau))

@@ -285,6 +285,8 @@ class TestEnds:
         u = net.controls(K=[[[1e200]], [[1e200]]], W=[[1.0]])
         with pytest.raises(FloatingPointError, match="sample 1"):
             ocdl.train(net, u, [[0.0], [1.0]], [0, 1])
+        with pytest.raises(FloatingPointError, match=r"validation: .* sample 0 is not finite after layer 1 of 2"):
+            ocdl.train(net, u, [[0.0], [0.0]], [0, 1], validation=([[1.0], [0.0]], [0, 1]))
 
     def test_trials_that_overflow_are_rejected(self) -> None:
         net = Network(1, 10, activation="identity")

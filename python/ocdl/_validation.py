@@ -83,6 +83,17 @@ def choice(value: object, name: str, known: Sequence[str]) -> str:
     return value
 
 
+def text(value: object, name: str) -> str:
+    """Return a text of whole characters: a lone half of a pair of surrogates cannot be written anywhere."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {type(value).__name__}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name} must be text that UTF-8 can hold, got {value!r:.80}") from error
+    return value
+
+
 def real_array(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
     """Return real numbers as an array of `dtype` in C order: the array itself where it is one already."""
     array = cast(FloatArray, value) if _is_plain(value, dtype) else _converted(value, name, dtype)
@@ -101,18 +112,22 @@ def _is_plain(value: object, dtype: np.dtype[Any]) -> bool:
 
 
 def _converted(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise ValueError(f"{name} has masked values; fill or drop them first")
     try:
         raw = np.asarray(value)
     except ValueError as error:
         raise ValueError(f"{name} must be an array of real numbers, got a ragged sequence") from error
+    if raw.dtype.kind not in "biufO":
+        raise TypeError(f"{name} must hold real numbers, got dtype {raw.dtype}")
+    _require_unmasked(value, name)
     if raw.dtype.kind == "O":
         raw = _numbers(raw, name)
-    elif raw.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers, got dtype {raw.dtype}")
     with np.errstate(over="ignore"):
         return np.require(raw, dtype, ["C", "A"])
+
+
+def _require_unmasked(value: ArrayLike, name: str) -> None:
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked values; fill or drop them first")
 
 
 def _numbers(objects: NDArray[np.object_], name: str) -> NDArray[np.float64]:
@@ -167,16 +182,15 @@ def labels(y: ArrayLike, n_samples: int, n_outputs: int) -> LabelArray:
 
 
 def _whole_numbers(y: ArrayLike) -> LabelArray:
-    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
-        raise ValueError("y has masked values; fill or drop them first")
     try:
         raw = np.asarray(y)
     except ValueError as error:
         raise ValueError("y must be an array of labels, got a ragged sequence") from error
+    if raw.dtype.kind not in "biufO":
+        raise TypeError(f"y must hold the labels 0, 1, ... as whole numbers, got dtype {raw.dtype}")
+    _require_unmasked(y, "y")
     if raw.dtype.kind == "O":
         raw = _numbers(raw, "y")
-    if raw.dtype.kind not in "biuf":
-        raise TypeError(f"y must hold the labels 0, 1, ... as whole numbers, got dtype {raw.dtype}")
     if raw.dtype.kind == "f":
         with np.errstate(over="ignore"):
             raw = raw.astype(np.float64)

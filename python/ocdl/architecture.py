@@ -199,7 +199,7 @@ def float_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Return float64 or float32, in the byte order of the machine."""
     try:
         known = np.dtype(dtype)
-    except TypeError as error:
+    except (TypeError, UnicodeEncodeError) as error:
         raise TypeError(f"dtype must be 'float64' or 'float32', got {dtype!r}") from error
     if known not in (np.dtype(np.float64), np.dtype(np.float32)):
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")

@@ -109,6 +109,9 @@ def _unpack(session: Session, description: dict[str, Any], arrays: dict[str, Any
     rows = arrays["records"]
     if rows.dtype != np.float64 or rows.shape != (session.iteration + 1, len(EVERY_ITERATION)):
         raise ValueError(f"records of shape {rows.shape} do not fit {session.iteration} iterations")
+    trials = rows[:, EVERY_ITERATION.index("trials")]
+    if not ((trials >= 0) & (trials <= _validation.LARGEST_COUNT)).all():
+        raise ValueError("records have numbers of trials that are none")
     session.slices = [(-1, rows)]
     columns = [arrays[f"evaluated.{name}"] for name in Evaluated._fields]
     session.evaluated = [

@@ -8,17 +8,14 @@ it is checked as well, and no file costs more memory than twice its size and 16 
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import math
 import operator
 import os
 import re
-import secrets
 import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -27,6 +24,7 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save as serialise
 
 from ocdl import _validation
+from ocdl.disk import open_at_once, replace_file
 
 FilePath = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
@@ -81,7 +79,7 @@ def read_container(path: FilePath, kind: str) -> tuple[dict[str, Any], Arrays]:
     """Return description and arrays of a file of this kind; whatever is wrong with them raises a ModelFileError."""
     name = os.fsdecode(path)
     _validation.choice(kind, "kind", tuple(KINDS))
-    with open(name, "rb", opener=_open_at_once) as file:
+    with open(name, "rb", opener=open_at_once) as file:
         try:
             data, metadata = _read(file)
             if metadata["kind"] != kind:
@@ -269,54 +267,3 @@ def _sha256(*pieces: bytes | memoryview) -> str:
     for piece in pieces:
         digest.update(piece)
     return digest.hexdigest()
-
-
-def _open_at_once(name: str, flags: int) -> int:
-    """Open a file; a pipe without waiting for somebody who writes to it."""
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def replace_file(path: str, *pieces: bytes | memoryview) -> None:
-    """Write a file under another name, and rename it once it is on the disk."""
-    mode = _mode_of_target(path)
-    folder, name = os.path.split(os.path.realpath(path))
-    beginning = os.fsdecode(os.fsencode(name)[:200])  # file systems end a name at 255 bytes
-    temporary = os.path.join(folder, f".{beginning}.{secrets.token_hex(8)}")
-    try:
-        with open(temporary, "xb") as file:
-            if mode is not None:
-                os.chmod(temporary, mode)
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, os.path.join(folder, name))
-    except BaseException as error:
-        with suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise OSError(error.errno, error.strerror or str(error), path) from error
-        raise
-    with suppress(OSError):  # the file is in its place; not every system can flush a folder
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _mode_of_target(path: str) -> int | None:
-    """Return the permissions of the file to be replaced, None if there is none yet; refuse what is not a file."""
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        if os.path.basename(path):
-            return None
-        mode = stat.S_IFDIR
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "Not a regular file", path)
-    if not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-    return stat.S_IMODE(mode)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ocdl import _validation
 from ocdl._validation import FloatArray
 
 __all__ = ["Controls"]
@@ -101,33 +102,45 @@ class Controls:
 
     def dot(self, other: Controls) -> float:
         """Return the inner product over all parts."""
-        return float(self._vector @ self._vector_of(other, "dot"))
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = float(self._vector @ self._vector_of(other, "dot"))
+        if not math.isfinite(product):
+            raise FloatingPointError(f"dot: the product overflows {self._layout.dtype}; scale the controls down")
+        return product
 
     def norm(self) -> float:
         """Return the Euclidean norm over all parts."""
-        return float(np.linalg.norm(self._vector))
+        with np.errstate(over="ignore"):
+            norm = float(np.linalg.norm(self._vector))
+        if norm == 0 or math.isinf(norm):  # the squares may have left the range although the norm has not
+            largest = float(np.abs(self._vector).max())
+            norm = largest * float(np.linalg.norm(self._vector / largest)) if 0 < largest < math.inf else largest
+        return norm
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, Controls):
             return NotImplemented
-        return self._with(self._vector + self._vector_of(other, "+"))
+        return self._combined(np.add, self._vector_of(other, "+"), "+")
 
     def __sub__(self, other: object) -> Self:
         if not isinstance(other, Controls):
             return NotImplemented
-        return self._with(self._vector - self._vector_of(other, "-"))
+        return self._combined(np.subtract, self._vector_of(other, "-"), "-")
 
     def __mul__(self, factor: object) -> Self:
         if not isinstance(factor, Real):
             return NotImplemented
-        return self._with(self._vector * float(factor))
+        return self._combined(np.multiply, _validation.real(factor, "the factor of controls"), "*")
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: object) -> Self:
         if not isinstance(divisor, Real):
             return NotImplemented
-        return self._with(self._vector / float(divisor))
+        number = _validation.real(divisor, "the divisor of controls")
+        if number == 0:
+            raise ZeroDivisionError("the divisor of controls must not be 0")
+        return self._combined(np.divide, number, "/")
 
     def __neg__(self) -> Self:
         return self._with(-self._vector)
@@ -141,6 +154,13 @@ class Controls:
 
     def _with(self, vector: FloatArray) -> Self:
         return type(self)(self._layout, vector)
+
+    def _combined(self, operation: np.ufunc, other: FloatArray | float, sign: str) -> Self:
+        try:
+            with np.errstate(over="raise", divide="raise", invalid="raise"):
+                return self._with(operation(self._vector, other, dtype=self._layout.dtype))
+        except FloatingPointError as error:
+            raise FloatingPointError(f"{sign}: the result is beyond the range of {self._layout.dtype}") from error
 
     def _vector_of(self, other: Controls, operation: str) -> FloatArray:
         if not isinstance(other, Controls):

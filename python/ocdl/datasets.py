@@ -158,7 +158,11 @@ def _noisy_in_random_order(
     points: Points, in_class_1: NDArray[np.bool_], noise: float, rng: RandomSource
 ) -> tuple[Points, Labels]:
     order = rng.permutation(len(points))
-    return points[order] + noise * rng.standard_normal(points.shape), in_class_1[order].astype(np.int64)
+    with np.errstate(over="ignore"):
+        noisy = points[order] + noise * rng.standard_normal(points.shape)
+    if not np.isfinite(noisy).all():
+        raise ValueError(f"noise must be small enough for points within the range of float64, got {noise}")
+    return noisy, in_class_1[order].astype(np.int64)
 
 
 def _checked(n_samples: int, noise: float, random_state: Any) -> tuple[int, float, RandomSource]:

@@ -155,7 +155,7 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
         Equal samples are merged and their weights added, so that a weight of 2 is the same as a row twice, and the
         order of the rows does not matter.
         """
-        rows, y = validate_data(self, X, y, dtype=np.float64)
+        rows, y = self._validated(X, y)
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -163,6 +163,8 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
         weights = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
         if self.class_weight is not None:
             weights = weights * compute_sample_weight(self.class_weight, y)
+        if not (np.isfinite(weights) & (weights >= 0)).all():
+            raise ValueError("sample_weight and class_weight must give weights that are finite and not negative")
         rng = check_random_state(self.random_state)
         training, validation = self._split(rows, labels, weights, rng)
         network = Network.preset(
@@ -247,16 +249,25 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
 
     def _checked(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+        rows: FloatArray = self._validated(X, reset=False)
         return rows
+
+    def _validated(self, *data: ArrayLike, **options: Any) -> Any:
+        """Return what scikit-learn makes of the data, or raise what it says, without the warnings on the way there."""
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return validate_data(self, *data, dtype=np.float64, **options)
+        except OverflowError as error:
+            raise ValueError(f"X must hold numbers within the range of float64: {error}") from error
 
     def _split(
         self, rows: FloatArray, labels: LabelArray, weights: FloatArray, rng: np.random.RandomState
     ) -> tuple[tuple[FloatArray, LabelArray, FloatArray | None], tuple[FloatArray, LabelArray] | None]:
         if _validation.not_negative(self.validation_fraction, "validation_fraction") >= 1:
             raise ValueError(f"validation_fraction must be below 1, got {self.validation_fraction}")
+        early_stopping = _validation.boolean(self.early_stopping, "early_stopping")
         if self.validation_fraction == 0:
-            if self.early_stopping:
+            if early_stopping:
                 raise ValueError("early_stopping=True needs samples to look at: set validation_fraction, to 0.1 say")
             return _canonical(rows, labels, weights), None
         kept, looked_at = train_test_split(

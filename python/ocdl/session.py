@@ -191,6 +191,11 @@ class Session:
             validation = core.assess(*problem.validation, None, problem.objective._core_objective, self.stop)
         if training is None or validation is None:
             return None
+        if problem.validation is not None and self.iteration == 0 and not math.isfinite(validation[0]):
+            try:
+                overflow.report(problem.net._core_network, core.controls(), problem.validation[0])
+            except FloatingPointError as error:
+                raise FloatingPointError(f"validation: {error}") from error
         return Evaluated(self.iteration, training[1], *validation, self.controls.h.copy())
 
     def last_evaluation(self) -> Evaluated | None:

@@ -84,6 +84,7 @@ class Tableau:
     def __init__(self, A: ArrayLike, b: ArrayLike, c: ArrayLike | None = None, *, name: str | None = None) -> None:
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name must be a string or None, got {type(name).__name__}")
+        _validation.text(name or "", "name")
         core_tableau = _core.Tableau(
             _coefficients(A, "A", ndim=2),
             _coefficients(b, "b", ndim=1),
@@ -124,9 +125,7 @@ class Tableau:
         >>> Tableau.named("improved_euler").A.tolist()
         [[0.0, 0.0], [1.0, 0.0]]
         """
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a string, got {type(name).__name__}")
-        return cls._wrap(_core.Tableau.named(name))
+        return cls._wrap(_core.Tableau.named(_validation.text(name, "name")))
 
     @property
     def A(self) -> NDArray[np.float64]:

@@ -315,7 +315,11 @@ def _problem(
 
 
 def _frozen(freeze: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(freeze, str) or not isinstance(freeze, Iterable):
+    try:
+        given = None if isinstance(freeze, (str, bytes)) else list(freeze)
+    except TypeError:
+        given = None
+    if given is None:
         raise TypeError(f"freeze must be a collection of names, as in ('W', 'mu'), got {freeze!r}")
-    names = [_validation.choice(name, "freeze", PARTS) for name in freeze]
+    names = [_validation.choice(name, "freeze", PARTS) for name in given]
     return tuple(part for part in PARTS if part in names)

@@ -99,6 +99,18 @@ Pack<T> softmax_loss(const OutputTile<T>& tile, Index lane, T* dz) {
   return weight * (labelled + log1p<T>(others));
 }
 
+/// 0, but NaN for a sample with an output that is not finite: a loss that is flat there would hide the
+/// overflow.
+template <class T>
+Pack<T> overflow_mark(const OutputTile<T>& tile, Index lane) {
+  Pack<T> mark{};
+  for (Index o = 0; o < tile.outputs; ++o) {
+    const Pack<T> z = load(tile.z + o * tile_width<T> + lane);
+    mark += z - z;
+  }
+  return mark;
+}
+
 }  // namespace detail
 
 /// The weighted loss of the tile's samples, and dz = d loss / dz unless dz is null.
@@ -109,7 +121,7 @@ Wide<T> tile_loss(Loss loss, const OutputTile<T>& tile, T* dz) {
     const Pack<T> value = loss == Loss::squared ? detail::squared_loss(tile, lane, dz)
                           : tile.outputs == 1   ? detail::logistic_loss(tile, lane, dz)
                                                 : detail::softmax_loss(tile, lane, dz);
-    sum += Wide<T>(sum_lanes<T>(value));
+    sum += Wide<T>(sum_lanes<T>(value + detail::overflow_mark(tile, lane)));
   }
   return sum;
 }

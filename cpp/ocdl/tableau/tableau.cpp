@@ -116,6 +116,14 @@ void require_length(const char* argument, const Vector& values, Index stages) {
   }
 }
 
+/// A 1, summed from left to right: the same bits under every instruction set, so that files which name a
+/// method mean the same one everywhere.
+Vector row_sums(const Matrix& A) {
+  Vector sums = Vector::Zero(A.rows());
+  for (Index j = 0; j < A.cols(); ++j) sums += A.col(j);
+  return sums;
+}
+
 }  // namespace
 
 Tableau::Tableau(Matrix A, Vector b, std::optional<Vector> c, std::string name)
@@ -128,7 +136,7 @@ Tableau::Tableau(Matrix A, Vector b, std::optional<Vector> c, std::string name)
   if (c) require_length("c", *c, A_.rows());
   require_finite("A", A_);
   require_finite("b", b_);
-  c_ = c ? *std::move(c) : Vector(A_.rowwise().sum());
+  c_ = c ? *std::move(c) : row_sums(A_);
   require_finite("c", c_);
 
   // The condition of the single node is sum b = 1.

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import ocdl
 from ocdl.cli import bench, demo, info, inspect, predict, reproduce, train
-from ocdl.cli._output import UserError
+from ocdl.cli._output import UserError, printable
 from ocdl.container import ModelFileError
 
 __all__ = ["main"]
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _complain(message: str) -> None:
-    print("ocdl:", " ".join(message.splitlines()), file=sys.stderr)
+    print("ocdl:", printable(" ".join(message.splitlines())), file=sys.stderr)
 
 
 def _abandon_stdout_if_it_is_broken() -> None:

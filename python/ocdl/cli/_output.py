@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ocdl.container import replace_file
+from ocdl.disk import replace_file
 
 
 class UserError(Exception):
@@ -58,7 +58,12 @@ def json_text(value: object) -> str:
 def aligned(lines: dict[str, object]) -> str:
     """Return lines of names and values, the values below each other."""
     width = max(map(len, lines)) + 2
-    return "\n".join(f"{name:<{width}}{value}" for name, value in lines.items())
+    return "\n".join(f"{name:<{width}}{printable(str(value))}" for name, value in lines.items())
+
+
+def printable(text: str) -> str:
+    """Return a text that a terminal shows and does not obey: what is not printable is written as in Python."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def in_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

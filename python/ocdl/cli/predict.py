@@ -54,4 +54,4 @@ def _csv(predictions: list[Any], classes: list[Any], shares: list[list[float]] |
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["prediction"] + ([] if shares is None else [f"probability of {label}" for label in classes]))
     writer.writerows([label, *(shares[i] if shares else ())] for i, label in enumerate(predictions))
-    return text.getvalue()
+    return text.getvalue().encode(errors="backslashreplace").decode()  # a class may be half a character

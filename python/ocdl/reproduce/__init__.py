@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure as Canvas
 
 import ocdl
-from ocdl.container import replace_file
+from ocdl.disk import replace_file
 from ocdl.reproduce.claims import Verdict, verdicts
 from ocdl.reproduce.figures import FIGURES, Figure
 from ocdl.reproduce.report import Drawn, Setting, index

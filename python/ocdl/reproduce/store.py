@@ -12,8 +12,8 @@ import numpy as np
 
 import ocdl
 from ocdl._validation import FloatArray
-from ocdl.container import replace_file
 from ocdl.controls import Controls
+from ocdl.disk import replace_file
 from ocdl.history import History
 from ocdl.network import Network
 from ocdl.reproduce.runs import SHOWN, Data, Run

@@ -1,0 +1,165 @@
+"""Write the golden files: one of each kind that a release can write, which every later one must read.
+
+    python tests/make_golden.py      # writes what is missing in tests/golden; what is there is never touched
+
+A new kind of network, optimiser or estimator is a line in a table below. Beside each file stands what it must give.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ocdl
+from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, ODEClassifier, Tableau
+from ocdl.cli._models import Classifier, Description
+
+FOLDER = Path(__file__).parent / "golden"
+METHOD = Tableau([[0, 0], [0.75, 0]], [1 / 3, 2 / 3], [0.1, 0.75], name="mine")
+
+MODELS = {
+    "net": Network.preset("net", 2, 3),
+    "resnet": Network.preset("resnet", 2, 3),
+    "odenet": Network.preset("odenet", 2, 3),
+    "odenet+simplex": Network.preset("odenet+simplex", 2, 3),
+    "kutta4": Network(2, 3, tableau="kutta4", activation="sigmoid"),
+    "kutta5": Network(2, 3, tableau="kutta5"),
+    "dormand_prince": Network(3, 2, tableau="dormand_prince", activation="softplus", horizon=2.5),
+    "own_tableau": Network(2, 3, tableau=METHOD, activation="sin"),
+    "nameless_tableau": Network(2, 3, tableau=Tableau(METHOD.A, METHOD.b), activation="leaky_relu"),
+    "stage_controls": Network(2, 3, tableau="kutta3", stage_controls=True, activation="relu"),
+    "float32": Network(2, 3, tableau="midpoint", dtype="float32"),
+    "three_classes": Network(2, 3, n_outputs=3, augment=2, activation="identity"),
+}
+
+CHECKPOINTS: dict[str, dict[str, Any]] = {
+    "gradient_descent": {"optimiser": GradientDescent(0.5)},
+    "backtracking": {"optimiser": Backtracking()},
+    "armijo": {"optimiser": Armijo()},
+    "adam": {"optimiser": Adam()},
+    "adam_on_batches": {"optimiser": Adam(lr=0.01, batch_size=16)},
+    "lbfgs": {"optimiser": LBFGS(memory=3)},
+    "chain": {"optimiser": Chain((Adam(), 5), (LBFGS(), None))},
+    "simplex": {"net": MODELS["odenet+simplex"], "freeze": ("W", "mu")},
+    "single_precision": {"net": MODELS["float32"], "objective": ocdl.Objective("cross_entropy", "sum")},
+    "validated": {
+        "objective": ocdl.Objective(regulariser=ocdl.Tikhonov(1e-3) + ocdl.L1(1e-4) + ocdl.TimeSmoothness(1e-3)),
+        "validation": True,
+        "patience": 5,
+    },
+}
+STORED, RESUMED = 8, 12  # iterations in a checkpoint, and after it was resumed
+
+ESTIMATORS = {
+    "estimator": ODEClassifier(n_layers=3, max_iter=10, random_state=0),
+    "estimator_of_texts": ODEClassifier(
+        "odenet+simplex",
+        3,
+        tableau=METHOD,
+        optimiser=Chain((Adam(), 5), (LBFGS(), None)),
+        max_iter=10,
+        regulariser=ocdl.Tikhonov(1e-3),
+        class_weight={"inside": 2.0, "outside": 1.0, "else": 0.5},
+        loss="squared",
+    ),
+}
+
+
+def numbers(*shape: int, start: int = 0) -> np.ndarray:
+    """Return numbers between -1 and 1 that no library and no machine computes differently."""
+    count = int(np.prod(shape))
+    return ((37 * (start + np.arange(count)) % 101) / 64 - 0.75).reshape(shape)
+
+
+def controls(net: Network) -> ocdl.Controls:
+    parts = {
+        part: numbers(*shape, start=i)
+        for i, (part, shape) in enumerate(zip(("K", "b"), net._layout.shapes, strict=False))
+    }
+    u = net.controls(**parts, W=numbers(net.n_outputs, net.dim, start=7), mu=numbers(net.n_outputs, start=9))
+    if net.time_steps == "free":
+        u.h[...] = [-0.25, 0.0, 1.25]
+    return u
+
+
+def data(features: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    X = numbers(48, features)
+    return X, (X[:, 0] * X[:, -1] > 0).astype(int)
+
+
+def training(name: str, **arguments: Any) -> ocdl.Result:
+    """Run the training of a checkpoint, from its start or as the arguments say."""
+    settings = {"net": MODELS["odenet"]} | CHECKPOINTS[name]
+    net, (X, y) = settings.pop("net"), data()
+    if settings.pop("validation", False):
+        settings["validation"] = (X[::3], y[::3])
+    return ocdl.train(net, controls(net), X, y, random_state=0, eval_every=2, tol=0.0, **settings, **arguments)
+
+
+def labels(name: str) -> np.ndarray:
+    X, y = data()
+    return y if name == "estimator" else np.where(X[:, 0] > 0.5, "else", np.where(y == 1, "inside", "outside"))
+
+
+def command_line_model() -> Classifier:
+    net = MODELS["odenet"]
+    description = Description(["no", "yes"], "cross_entropy", [0.5, -0.5], [2.0, 1.0], ["length", "width"], "is it?", 2)
+    return Classifier(net, controls(net), description)
+
+
+def files() -> dict[str, tuple[Any, Any]]:
+    """Return, by names, how each file is written, and how what it must give is found."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for name, net in MODELS.items():
+        found[f"model_{name}"] = write_model, (net,)
+    for name in CHECKPOINTS:
+        found[f"checkpoint_{name}"] = write_checkpoint, (name,)
+    for name in ESTIMATORS:
+        found[name] = write_estimator, (name,)
+    found["command_line"] = write_command_line, ()
+    return found
+
+
+def write_model(path: Path, net: Network) -> dict[str, Any]:
+    u, X = controls(net), data(net.n_features)[0]
+    ocdl.save(path, net, u, classes=["a", "b"], accuracy=0.5, nothing=None)
+    return {"inputs": X.tolist(), "outputs": net.predict(u, X).tolist()}
+
+
+def write_checkpoint(path: Path, name: str) -> dict[str, Any]:
+    training(name, max_iter=STORED, checkpoint=path)
+    result = training(name, max_iter=RESUMED, resume=path)
+    return {"controls": result.controls.to_vector().tolist(), "loss": result.history.loss.tolist()}
+
+
+def write_estimator(path: Path, name: str) -> dict[str, Any]:
+    X = data()[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ten iterations are few
+        model = ESTIMATORS[name].fit(X, labels(name))
+    model.save(path)
+    return {"inputs": X.tolist(), "outputs": model.predict_proba(X).tolist(), "classes": model.classes_.tolist()}
+
+
+def write_command_line(path: Path) -> dict[str, Any]:
+    model, X = command_line_model(), data()[0]
+    model.save(str(path))
+    return {"inputs": X.tolist(), "outputs": model.probabilities(X).tolist(), "classes": model.predict(X)}
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for name, (write, arguments) in files().items():
+        path = FOLDER / f"{name}.ocdl"
+        if not path.exists():
+            expected = write(path, *arguments)
+            path.with_suffix(".json").write_text(json.dumps(expected) + "\n")
+            print(path)
+
+
+if __name__ == "__main__":
+    main()

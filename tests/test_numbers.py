@@ -1,0 +1,296 @@
+"""Strange values for every argument of every public function: a finite result of the right type, or a clear error."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from soak import Soak
+from strange_values import values
+
+import ocdl
+from ocdl import Controls, Network, ODEClassifier, Tableau, datasets
+
+NET = Network(2, 3, tableau="midpoint", time_steps="free", n_outputs=2)
+SINGLE = Network(2, 3, activation="relu", dtype="float32")
+U, U32 = NET.init(random_state=0), SINGLE.init(random_state=0)
+X, Y, W = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [2.0, 1.0]]), np.array([0, 1, 1, 0]), np.ones(4)
+MODEL = ODEClassifier(n_layers=2, max_iter=2, tol=1e9, random_state=0).fit(X, Y)
+EXPECTED = (ValueError, TypeError, FloatingPointError, ZeroDivisionError)
+LARGEST_RUN = 10**5  # counts above are refused, or would only take long
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a public function: a call that passes it on, its shape (none: a scalar), what an error names."""
+
+    call: Callable[[Any], Any]
+    shape: tuple[int, ...] | None = None
+    named: str = ""
+    is_count: bool = False
+
+
+def arguments_of_networks() -> dict[str, Argument]:
+    found: dict[str, Argument] = {}
+    for method in ("forward", "predict", "tangent"):
+        found[f"Network.{method} X"] = Argument(lambda v, m=method: getattr(NET, m)(U, v), (4, 2), "X|data")
+        found[f"Network.{method} u"] = Argument(lambda v, m=method: getattr(NET, m)(v, X), None, "u")
+    found["Network.tangent dX"] = Argument(lambda v: NET.tangent(U, X, dX=v), (4, 2), "dX|data")
+    found["Network.tangent du"] = Argument(lambda v: NET.tangent(U, X, v), None, "du")
+    for method in ("value", "value_and_grad", "adjoint"):
+        found |= {
+            f"Network.{method} X": Argument(lambda v, m=method: getattr(SINGLE, m)(U32, v, Y), (4, 2), "X|data"),
+            f"Network.{method} y": Argument(lambda v, m=method: getattr(NET, m)(U, X, v), (4,), "y"),
+            f"Network.{method} sample_weight": Argument(
+                lambda v, m=method: getattr(NET, m)(U, X, Y, sample_weight=v), (4,), "sample_weight|data"
+            ),
+            f"Network.{method} objective": Argument(lambda v, m=method: getattr(NET, m)(U, X, Y, v), None, "objective"),
+        }
+    for part, shape in zip(("K", "b", "h", "W", "mu"), NET._layout.shapes, strict=True):
+        found[f"Network.controls {part}"] = Argument(lambda v, p=part: NET.controls(**{p: v}), shape, part)
+    simplex = Network.preset("odenet+simplex", 2, 3)
+    return (
+        found
+        | {
+            "Network.controls h of a simplex": Argument(lambda v: simplex.controls(h=v), (3,), "h"),
+            "Network.from_vector v": Argument(NET.from_vector, (NET.n_controls,), "v"),
+            "Network.init random_state": Argument(NET.init, None, "random_state"),
+            "Network.init scheme": Argument(lambda v: NET.init(0, v), None, "scheme"),
+            "Network.prune u": Argument(NET.prune, None, "u"),
+            "Network.preset architecture": Argument(lambda v: Network.preset(v, 2, 3), None, "architecture"),
+            "Network n_features": Argument(lambda v: Network(v, 3), None, "n_features"),
+            "Network n_layers": Argument(lambda v: Network(2, v), None, "n_layers"),
+        }
+        | {
+            f"Network {name}": Argument(lambda v, n=name: Network(2, 3, **{n: v}), None, f"{name}|name must")
+            for name in inspect.signature(Network).parameters
+            if name not in ("n_features", "n_layers")
+        }
+    )
+
+
+def arguments_of_methods() -> dict[str, Argument]:
+    found: dict[str, Argument] = {}
+    first: dict[str, dict[str, Any]] = {"GradientDescent": {"step": 0.1}}
+    for method in ("GradientDescent", "Backtracking", "Armijo", "Adam", "LBFGS"):
+        for field in fields(getattr(ocdl, method)):
+            found[f"{method} {field.name}"] = Argument(
+                lambda v, m=method, f=field.name: getattr(ocdl, m)(**(first.get(m, {}) | {f: v})), None, field.name
+            )
+    for penalty in ("Tikhonov", "L1", "TimeSmoothness"):
+        found[f"{penalty} weight"] = Argument(getattr(ocdl, penalty), None, "weight")
+    for name in ("tikhonov", "l1", "time_smoothness"):
+        found[f"Regulariser {name}"] = Argument(lambda v, n=name: ocdl.Regulariser(**{n: v}), None, name)
+    for name in ("loss", "reduction", "regulariser"):
+        found[f"Objective {name}"] = Argument(lambda v, n=name: ocdl.Objective(**{n: v}), None, name)
+    return found | {
+        "Chain stage": Argument(lambda v: ocdl.Chain(v), None, "Chain|stage"),
+        "Chain iterations": Argument(lambda v: ocdl.Chain((ocdl.Adam(), v)), None, "iterations"),
+        "Tableau A": Argument(lambda v: Tableau(v, [0.0, 1.0]), (2, 2), "A"),
+        "Tableau b": Argument(lambda v: Tableau([[0.0, 0.0], [1.0, 0.0]], v), (2,), "b"),
+        "Tableau c": Argument(lambda v: Tableau([[0.0, 0.0], [1.0, 0.0]], [0.5, 0.5], v), (2,), "c"),
+        "Tableau name": Argument(lambda v: Tableau([[0.0]], [1.0], name=v), None, "name"),
+        "Tableau.named name": Argument(Tableau.named, None, "name|method"),
+        "Tableau.adjoint b": Argument(lambda v: Tableau([[0.0, 0.0], [1.0, 0.0]], v).adjoint(), (2,), "b|stage"),
+    }
+
+
+def arguments_of_controls() -> dict[str, Argument]:
+    return {
+        "Controls.__mul__ factor": Argument(lambda v: U * v, None, r"\*|factor|Controls"),
+        "Controls.__truediv__ divisor": Argument(lambda v: U / v, None, "/|divisor|Controls"),
+        "Controls.__add__ other": Argument(lambda v: U + v, None, r"\+|Controls"),
+        "Controls.__sub__ other": Argument(lambda v: U - v, None, "-|Controls"),
+        "Controls.dot other": Argument(U.dot, None, "dot"),
+        "Controls.dot large": Argument(lambda v: large(v).dot(large(v)), (NET.n_controls,), "dot|v"),
+        "Controls.norm": Argument(lambda v: large(v).norm(), (NET.n_controls,), "norm|v"),
+        "Controls.__add__ large": Argument(lambda v: large(v) + large(v), (NET.n_controls,), r"\+|v"),
+        "Controls.__mul__ large": Argument(lambda v: 1e200 * large(v), (NET.n_controls,), r"\*|v"),
+        "project_simplex v": Argument(ocdl.project_simplex, (3,), "v"),
+        "project_simplex total": Argument(lambda v: ocdl.project_simplex([1.0, 2.0], v), None, "total"),
+    }
+
+
+def large(v: Any) -> Controls:
+    return NET.from_vector(v)
+
+
+def arguments_of_training() -> dict[str, Argument]:
+    def train(**arguments: Any) -> Any:
+        data = {"net": NET, "u": U, "X": X, "y": Y, "tol": 1e9, "max_iter": 3} | arguments
+        return ocdl.train(data.pop("net"), data.pop("u"), data.pop("X"), data.pop("y"), **data)
+
+    shapes: dict[str, Any] = {"X": (4, 2), "y": (4,), "sample_weight": (4,)}
+    skipped = ("checkpoint", "resume", "callback")  # any name is a name, and any function a function
+    found = {
+        f"train {name}": Argument(
+            lambda v, n=name: train(**{n: v}), shapes.get(name), f"{name}|data|validation", name in ("max_iter",)
+        )
+        for name in inspect.signature(ocdl.train).parameters
+        if name not in skipped
+    }
+    return found | {
+        "train X of validation": Argument(lambda v: train(validation=(v, Y)), (4, 2), "validation"),
+        "train y of validation": Argument(lambda v: train(validation=(X, v)), (4,), "validation"),
+        "train checkpoint_every": Argument(lambda v: train(checkpoint_every=v), None, "checkpoint_every"),
+        "set_num_threads k": Argument(set_threads, None, "k "),
+    }
+
+
+def set_threads(k: Any) -> None:
+    before = ocdl.get_num_threads()
+    ocdl.set_num_threads(k)
+    ocdl.set_num_threads(before)
+
+
+def arguments_of_data() -> dict[str, Argument]:
+    found: dict[str, Argument] = {}
+    for name in ("make_donut1d", "make_donut2d", "make_spiral", "make_squares"):
+        make = getattr(datasets, name)
+        found |= {
+            f"datasets.{name} n_samples": Argument(make, None, "n_samples", is_count=True),
+            f"datasets.{name} noise": Argument(lambda v, make=make: make(5, noise=v), None, "noise"),
+            f"datasets.{name} random_state": Argument(
+                lambda v, make=make: make(5, random_state=v), None, "random_state"
+            ),
+        }
+    return found
+
+
+def arguments_of_the_estimator() -> dict[str, Argument]:
+    """The messages about data are scikit-learn's own."""
+
+    def fitted(**parameters: Any) -> ODEClassifier:
+        return ODEClassifier(**({"n_layers": 2, "max_iter": 2, "tol": 1e9, "random_state": 0} | parameters))
+
+    theirs = "array|X|y|input|dtype|label|sample|class|float|complex|sparse|number|data|scalar|weight"
+    found = {
+        "ODEClassifier.fit X": Argument(lambda v: fitted().fit(v, Y), (4, 2), theirs),
+        "ODEClassifier.fit y": Argument(lambda v: fitted().fit(X, v), (4,), theirs),
+        "ODEClassifier.fit sample_weight": Argument(lambda v: fitted().fit(X, Y, v), (4,), theirs),
+    }
+    for method in ("predict", "predict_proba", "decision_function", "transform", "trajectory"):
+        found[f"ODEClassifier.{method} X"] = Argument(lambda v, m=method: getattr(MODEL, m)(v), (4, 2), theirs)
+    for name in inspect.signature(ODEClassifier).parameters:
+        if name not in ("verbose", "n_jobs", "warm_start"):
+            named = f"{name}|{name.removesuffix('_fraction')}|name must|overflow|[Ss]eed|class|test_size"
+            found[f"ODEClassifier {name}"] = Argument(
+                lambda v, n=name: fitted(**{n: v}).fit(X, Y), None, named, name in ("n_layers", "augment", "max_iter")
+            )
+    return found
+
+
+ARGUMENTS = (
+    arguments_of_networks()
+    | arguments_of_methods()
+    | arguments_of_controls()
+    | arguments_of_training()
+    | arguments_of_data()
+    | arguments_of_the_estimator()
+)
+
+
+def arrays_in(result: Any) -> Iterable[np.ndarray]:
+    """Yield every array and number that a result is made of."""
+    if isinstance(result, Controls):
+        yield result.to_vector()
+        yield np.zeros(0) if result.X is None else result.X
+    elif isinstance(result, (ODEClassifier, Network)):
+        yield result.controls_.to_vector() if isinstance(result, ODEClassifier) else np.zeros(0)
+    elif isinstance(result, (tuple, list)):
+        for part in result:
+            yield from arrays_in(part)
+    elif is_dataclass(result) and not isinstance(result, type):
+        for field in fields(result):
+            if field.name not in ("lipschitz", "val_loss", "val_accuracy"):  # NaN where there are none
+                yield from arrays_in(getattr(result, field.name))
+    elif isinstance(result, (np.ndarray, float)):
+        yield np.asarray(result)
+
+
+def attempt(argument: Argument, value: Any) -> None:
+    """Pass a value on: what comes back is finite and of a type that ocdl has, or an error names the argument."""
+    if argument.is_count and isinstance(value, (int, np.integer)) and LARGEST_RUN < int(value) < 2**31:
+        return
+    try:
+        with warnings.catch_warnings():
+            for expected in (ConvergenceWarning, DataConversionWarning):
+                warnings.simplefilter("ignore", expected)
+            warnings.filterwarnings("ignore", "every unit is saturated")
+            warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+            result = argument.call(value)
+    except EXPECTED as error:
+        if not re.search(argument.named, str(error)):
+            raise AssertionError(f"{type(error).__name__} does not say what is wrong: {error}") from error
+        return
+    for array in arrays_in(result):
+        assert array.dtype.kind != "f" or array.dtype in (np.float64, np.float32), array.dtype
+        assert array.dtype.kind in "fiubOUS"
+        assert array.dtype.kind != "f" or np.isfinite(array).all(), "not finite"
+
+
+def attempt_many(name: str, examples: int) -> None:
+    argument = ARGUMENTS[name]
+    quiet = settings(max_examples=examples, suppress_health_check=list(HealthCheck), database=None, deadline=None)
+
+    @quiet
+    @given(values(argument.shape))
+    def run(value: Any) -> None:
+        attempt(argument, value)
+
+    run()
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_strange_values_give_a_result_or_a_clear_error(name: str) -> None:
+    attempt_many(name, 8)
+
+
+@pytest.mark.slow
+def test_many_strange_values_give_a_result_or_a_clear_error(soak: Soak) -> None:
+    examples = soak.times(200_000, least=len(ARGUMENTS)) // len(ARGUMENTS)
+    for name in ARGUMENTS:
+        attempt_many(name, examples)
+
+
+WITHOUT_NUMBERS = {
+    "Controls.copy",
+    "Controls.to_vector",
+    "History",
+    "Model",
+    "ModelFileError",
+    "ODEClassifier.load",
+    "ODEClassifier.prune",
+    "ODEClassifier.save",
+    "ODEClassifier.set_fit_request",
+    "ODEClassifier.set_score_request",
+    "Result",
+    "Status",
+    "Stop",
+    "TrainingState",
+    "Trajectory",
+    "build_info",
+    "datasets.load_mnist100",
+    "get_num_threads",
+    "load",
+    "save",
+    "tableaux",
+}
+
+
+def test_no_public_function_is_left_out() -> None:
+    public = {name for name in ocdl.__all__ if callable(getattr(ocdl, name))} - {"Controls", "ODEClassifier", "Network"}
+    for kind in (Network, Controls, Tableau, ODEClassifier):
+        own = [name for base in kind.__mro__ if base.__module__.startswith("ocdl") for name in vars(base)]
+        public |= {f"{kind.__name__}.{name}" for name in own if callable(getattr(kind, name)) and name[0] != "_"}
+    public |= {f"datasets.{name}" for name in datasets.__all__}
+    covered = {name.split()[0] for name in ARGUMENTS} | WITHOUT_NUMBERS
+    assert public - covered == set()
