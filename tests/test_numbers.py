@@ -184,7 +184,7 @@ def arguments_of_the_estimator() -> dict[str, Argument]:
     def fitted(**parameters: Any) -> ODEClassifier:
         return ODEClassifier(**({"n_layers": 2, "max_iter": 2, "tol": 1e9, "random_state": 0} | parameters))
 
-    theirs = "array|X|y|input|dtype|label|sample|class|float|complex|sparse|number|data|scalar|weight"
+    theirs = "array|X|y|[Ii]nput|dtype|label|sample|class|float|complex|sparse|number|data|scalar|weight"
     found = {
         "ODEClassifier.fit X": Argument(lambda v: fitted().fit(v, Y), (4, 2), theirs),
         "ODEClassifier.fit y": Argument(lambda v: fitted().fit(X, v), (4,), theirs),
