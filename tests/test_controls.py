@@ -139,3 +139,29 @@ def test_controls_of_an_equal_network_are_accepted() -> None:
 
 def test_repr() -> None:
     assert repr(ocdl.Network(2, 3).controls()) == "<Controls K (3, 2, 2), b (3, 2), h (3,), W (1, 2), mu (1,), float64>"
+
+
+def test_norms_and_products_beyond_the_squares_range() -> None:
+    net = Network(1, 1)
+    for size in (1e300, 1e-300):
+        u = net.from_vector([3 * size, 4 * size, 0.0, 0.0, 0.0])
+        assert u.norm() == pytest.approx(5 * size, rel=1e-15)
+    assert net.from_vector(np.zeros(5)).norm() == 0
+    large = net.from_vector(np.full(5, 1.7e308))
+    for call in (large.norm, lambda: large.dot(large), lambda: large + large, lambda: 2 * large, lambda: large / 0.1):
+        with pytest.raises(FloatingPointError, match=r"float64"):
+            call()
+    with pytest.raises(ZeroDivisionError, match="divisor"):
+        large / 0
+    for factor in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="the factor of controls must be finite"):
+            large * factor
+
+
+def test_single_precision_stays_single() -> None:
+    net = Network(1, 1, dtype="float32")
+    u = net.init(random_state=0)
+    for result in (u * 0.1, np.float64(0.1) * u, u / 3, u + u, u - u):
+        assert result.to_vector().dtype == np.float32
+    with pytest.raises(FloatingPointError, match="float32"):
+        u * 1e300

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from strange_values import values
 
 import ocdl
 from ocdl import Controls, Network, ODEClassifier, Tableau, datasets
+from ocdl.optimisers import SINGLE_OPTIMISERS
 
 NET = Network(2, 3, tableau="midpoint", time_steps="free", n_outputs=2)
 SINGLE = Network(2, 3, activation="relu", dtype="float32")
@@ -38,22 +40,34 @@ class Argument:
     is_count: bool = False
 
 
+# What the methods of a network are given. One with other parameters is left out, and noticed below.
+GIVEN: dict[str, Any] = {
+    "u": U,
+    "X": X,
+    "y": Y,
+    "objective": ocdl.Objective(),
+    "sample_weight": W,
+    "input_grad": True,
+    "du": U,
+    "dX": X,
+}
+SHAPES = {"X": (4, 2), "dX": (4, 2), "y": (4,), "sample_weight": (4,)}
+
+
+def passed_on(method: str, parameters: list[str], strange: str, value: Any) -> Any:
+    """Call a method with one strange argument; with strange data on a network of single precision."""
+    net, given = (SINGLE, GIVEN | {"u": U32, "du": U32}) if strange == "X" else (NET, GIVEN)
+    return getattr(net, method)(**{name: value if name == strange else given[name] for name in parameters})
+
+
 def arguments_of_networks() -> dict[str, Argument]:
     found: dict[str, Argument] = {}
-    for method in ("forward", "predict", "tangent"):
-        found[f"Network.{method} X"] = Argument(lambda v, m=method: getattr(NET, m)(U, v), (4, 2), "X|data")
-        found[f"Network.{method} u"] = Argument(lambda v, m=method: getattr(NET, m)(v, X), None, "u")
-    found["Network.tangent dX"] = Argument(lambda v: NET.tangent(U, X, dX=v), (4, 2), "dX|data")
-    found["Network.tangent du"] = Argument(lambda v: NET.tangent(U, X, v), None, "du")
-    for method in ("value", "value_and_grad", "adjoint"):
-        found |= {
-            f"Network.{method} X": Argument(lambda v, m=method: getattr(SINGLE, m)(U32, v, Y), (4, 2), "X|data"),
-            f"Network.{method} y": Argument(lambda v, m=method: getattr(NET, m)(U, X, v), (4,), "y"),
-            f"Network.{method} sample_weight": Argument(
-                lambda v, m=method: getattr(NET, m)(U, X, Y, sample_weight=v), (4,), "sample_weight|data"
-            ),
-            f"Network.{method} objective": Argument(lambda v, m=method: getattr(NET, m)(U, X, Y, v), None, "objective"),
-        }
+    for method, function in inspect.getmembers(Network, inspect.isfunction):
+        parameters = [name for name in inspect.signature(function).parameters if name != "self"]
+        if not method.startswith("_") and set(parameters) <= GIVEN.keys():
+            for name in parameters:
+                call = partial(passed_on, method, parameters, name)
+                found[f"Network.{method} {name}"] = Argument(call, SHAPES.get(name), f"{name}|data")
     for part, shape in zip(("K", "b", "h", "W", "mu"), NET._layout.shapes, strict=True):
         found[f"Network.controls {part}"] = Argument(lambda v, p=part: NET.controls(**{p: v}), shape, part)
     simplex = Network.preset("odenet+simplex", 2, 3)
@@ -64,7 +78,6 @@ def arguments_of_networks() -> dict[str, Argument]:
             "Network.from_vector v": Argument(NET.from_vector, (NET.n_controls,), "v"),
             "Network.init random_state": Argument(NET.init, None, "random_state"),
             "Network.init scheme": Argument(lambda v: NET.init(0, v), None, "scheme"),
-            "Network.prune u": Argument(NET.prune, None, "u"),
             "Network.preset architecture": Argument(lambda v: Network.preset(v, 2, 3), None, "architecture"),
             "Network n_features": Argument(lambda v: Network(v, 3), None, "n_features"),
             "Network n_layers": Argument(lambda v: Network(2, v), None, "n_layers"),
@@ -80,10 +93,10 @@ def arguments_of_networks() -> dict[str, Argument]:
 def arguments_of_methods() -> dict[str, Argument]:
     found: dict[str, Argument] = {}
     first: dict[str, dict[str, Any]] = {"GradientDescent": {"step": 0.1}}
-    for method in ("GradientDescent", "Backtracking", "Armijo", "Adam", "LBFGS"):
-        for field in fields(getattr(ocdl, method)):
-            found[f"{method} {field.name}"] = Argument(
-                lambda v, m=method, f=field.name: getattr(ocdl, m)(**(first.get(m, {}) | {f: v})), None, field.name
+    for method in SINGLE_OPTIMISERS:
+        for field in fields(method):
+            found[f"{method.__name__} {field.name}"] = Argument(
+                lambda v, m=method, f=field.name: m(**(first.get(m.__name__, {}) | {f: v})), None, field.name
             )
     for penalty in ("Tikhonov", "L1", "TimeSmoothness"):
         found[f"{penalty} weight"] = Argument(getattr(ocdl, penalty), None, "weight")
@@ -171,7 +184,7 @@ def arguments_of_the_estimator() -> dict[str, Argument]:
     def fitted(**parameters: Any) -> ODEClassifier:
         return ODEClassifier(**({"n_layers": 2, "max_iter": 2, "tol": 1e9, "random_state": 0} | parameters))
 
-    theirs = "array|X|y|input|dtype|label|sample|class|float|complex|sparse|number|data|scalar|weight"
+    theirs = "array|X|y|[Ii]nput|dtype|label|sample|class|float|complex|sparse|number|data|scalar|weight"
     found = {
         "ODEClassifier.fit X": Argument(lambda v: fitted().fit(v, Y), (4, 2), theirs),
         "ODEClassifier.fit y": Argument(lambda v: fitted().fit(X, v), (4,), theirs),

@@ -223,6 +223,11 @@ SCRIPT = textwrap.dedent("""
 """)
 
 
+def state_of(path: Path) -> tuple[int, int] | None:
+    """Return what is different after a file was replaced."""
+    return (path.stat().st_ino, path.stat().st_mtime_ns) if path.exists() else None
+
+
 def kill_while_checkpointing(path: Path, times: int, seed: int) -> int:
     """A child checkpoints every iteration and is killed; the file is whole, and what it holds is a true iterate.
 
@@ -233,18 +238,20 @@ def kill_while_checkpointing(path: Path, times: int, seed: int) -> int:
     latest = 0
     for _ in range(times):
         resume = f"{{'resume': {str(path)!r}}}" if path.exists() else "{}"
+        before = state_of(path)
         child = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path), resume], stdout=subprocess.PIPE)
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
+        while state_of(path) == before and child.poll() is None:  # the first checkpoint of this child
+            time.sleep(0.001)
         time.sleep(rng.uniform(0, 0.05))
-        seen = ocdl.train(net, u, X, y, max_iter=0, resume=path).n_iter if path.exists() else -1
+        seen = ocdl.train(net, u, X, y, max_iter=0, resume=path).n_iter
         child.send_signal(signal.SIGKILL)
         child.wait()
         child.stdout.close()
-        if path.exists():
-            reached = ocdl.train(net, u, X, y, max_iter=0, resume=path).n_iter
-            assert reached >= max(latest, seen)
-            latest = reached
+        reached = ocdl.train(net, u, X, y, max_iter=0, resume=path).n_iter
+        assert reached >= max(latest, seen)
+        latest = reached
     assert latest > 0
     whole = ocdl.train(net, u, X, y, max_iter=latest, tol=0, eval_every=10**6)
     resumed = ocdl.train(net, u, X, y, max_iter=latest, tol=0, eval_every=10**6, resume=path, checkpoint=path)

@@ -115,6 +115,8 @@ class Controls:
         if norm == 0 or math.isinf(norm):  # the squares may have left the range although the norm has not
             largest = float(np.abs(self._vector).max())
             norm = largest * float(np.linalg.norm(self._vector / largest)) if 0 < largest < math.inf else largest
+        if math.isinf(norm):
+            raise FloatingPointError("norm: it is beyond the range of float64; scale the controls down")
         return norm
 
     def __add__(self, other: object) -> Self:

@@ -155,16 +155,9 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
         Equal samples are merged and their weights added, so that a weight of 2 is the same as a row twice, and the
         order of the rows does not matter.
         """
-        rows, y = self._validated(X, y)
-        check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y has one class, {classes[0]!r}; a classifier needs samples of at least 2 classes")
-        weights = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
-        if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, y)
-        if not (np.isfinite(weights) & (weights >= 0)).all():
-            raise ValueError("sample_weight and class_weight must give weights that are finite and not negative")
+        rows, targets = self._validated(X, y)
+        classes, labels = _classes_of(targets)
+        weights = self._weights(sample_weight, rows, targets)
         rng = check_random_state(self.random_state)
         training, validation = self._split(rows, labels, weights, rng)
         network = Network.preset(
@@ -260,6 +253,19 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
         except OverflowError as error:
             raise ValueError(f"X must hold numbers within the range of float64: {error}") from error
 
+    def _weights(self, sample_weight: ArrayLike | None, rows: FloatArray, y: NDArray[Any]) -> FloatArray:
+        """Return the weights of the samples, those of their classes included."""
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                weights: FloatArray = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
+        except ArithmeticError as error:
+            raise ValueError(f"sample_weight must hold numbers within the range of float64: {error!r}") from error
+        if self.class_weight is not None:
+            weights = weights * compute_sample_weight(self.class_weight, y)
+        if not (np.isfinite(weights) & (weights >= 0)).all():
+            raise ValueError("sample_weight and class_weight must give weights that are finite and not negative")
+        return weights
+
     def _split(
         self, rows: FloatArray, labels: LabelArray, weights: FloatArray, rng: np.random.RandomState
     ) -> tuple[tuple[FloatArray, LabelArray, FloatArray | None], tuple[FloatArray, LabelArray] | None]:
@@ -328,6 +334,19 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], LabelArray]:
+    """Return the classes in their order, at least two, and the number of each sample's class."""
+    with np.errstate(over="ignore", invalid="ignore"):  # y is compared with whole numbers
+        check_classification_targets(y)
+    try:
+        classes, labels = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"y must hold labels of one kind, all numbers or all texts: {error}") from error
+    if len(classes) < 2:
+        raise ValueError(f"y has one class, {classes[0]!r}; a classifier needs samples of at least 2 classes")
+    return classes, labels
 
 
 def _canonical(

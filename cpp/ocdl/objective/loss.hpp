@@ -99,14 +99,18 @@ Pack<T> softmax_loss(const OutputTile<T>& tile, Index lane, T* dz) {
   return weight * (labelled + log1p<T>(others));
 }
 
-/// 0, but NaN for a sample with an output that is not finite: a loss that is flat there would hide the
-/// overflow.
+/// 0, but NaN for a sample with an output that is not finite: it goes into the loss and into dz, which may be
+/// flat there and would hide the overflow.
 template <class T>
-Pack<T> overflow_mark(const OutputTile<T>& tile, Index lane) {
+Pack<T> marked_overflow(const OutputTile<T>& tile, Index lane, T* dz) {
   Pack<T> mark{};
   for (Index o = 0; o < tile.outputs; ++o) {
     const Pack<T> z = load(tile.z + o * tile_width<T> + lane);
     mark += z - z;
+  }
+  for (Index o = 0; dz && o < tile.outputs; ++o) {
+    T* slope = dz + o * tile_width<T> + lane;
+    store<T>(slope, mark == mark ? load(slope) : mark);
   }
   return mark;
 }
@@ -121,7 +125,7 @@ Wide<T> tile_loss(Loss loss, const OutputTile<T>& tile, T* dz) {
     const Pack<T> value = loss == Loss::squared ? detail::squared_loss(tile, lane, dz)
                           : tile.outputs == 1   ? detail::logistic_loss(tile, lane, dz)
                                                 : detail::softmax_loss(tile, lane, dz);
-    sum += Wide<T>(sum_lanes<T>(value + detail::overflow_mark(tile, lane)));
+    sum += Wide<T>(sum_lanes<T>(value + detail::marked_overflow(tile, lane, dz)));
   }
   return sum;
 }
