@@ -170,7 +170,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(bits_depend_neither_on_the_lane_nor_on_the_neighbo
       const std::vector<T> moved = apply(function, std::vector<T>(values.begin() + shift, values.end()));
       bool same = true;
       for (std::size_t i = 0; i < moved.size(); ++i)
-        same = same && (std::isnan(moved[i]) || std::memcmp(&moved[i], &results[i + shift], sizeof(T)) == 0);
+        same =
+            same && (std::isnan(moved[i]) ||
+                     std::memcmp(&moved[i], &results[i + static_cast<std::size_t>(shift)], sizeof(T)) == 0);
       BOOST_CHECK_MESSAGE(same, function.name << " changes when values move by " << shift << " lanes");
     }
   }

@@ -209,7 +209,8 @@ class Evaluation {
     }
   }
 
-  /// One-hot targets and weights of tile t; the padding has weight 0.
+  /// One-hot targets and weights of tile t; the padding has weight 0. Labels were checked, but the array is
+  /// the caller's: where a callback or another thread has written to it since, a label may name no output.
   void fill_labels(const Block& block, Index t, T* targets, T* weights) const {
     constexpr Index width = tile_width<T>;
     std::fill_n(targets, net_.outputs * width, T(0));
@@ -221,7 +222,7 @@ class Evaluation {
       const Index label = static_cast<Index>(data_.labels[i]);
       if (net_.outputs == 1)
         targets[s] = T(static_cast<double>(label));
-      else
+      else if (0 <= label && label < net_.outputs)
         targets[label * width + s] = T(1);
     }
   }
