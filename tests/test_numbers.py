@@ -50,7 +50,16 @@ GIVEN: dict[str, Any] = {
     "input_grad": True,
     "du": U,
     "dX": X,
+    "layer": 1,
+    "factor": 2,
+    "n_layers": 4,
+    "interpolation": "linear",
+    "radius": 1.0,
+    "steps": 4,
+    "tol": 1e-3,
+    "random_state": 0,
 }
+COUNTS = ("factor", "n_layers", "steps")
 SHAPES = {"X": (4, 2), "dX": (4, 2), "y": (4,), "sample_weight": (4,)}
 
 
@@ -63,11 +72,11 @@ def passed_on(method: str, parameters: list[str], strange: str, value: Any) -> A
 def arguments_of_networks() -> dict[str, Argument]:
     found: dict[str, Argument] = {}
     for method, function in inspect.getmembers(Network, inspect.isfunction):
-        parameters = [name for name in inspect.signature(function).parameters if name != "self"]
+        parameters = list(inspect.signature(function).parameters)[1:]
         if not method.startswith("_") and set(parameters) <= GIVEN.keys():
             for name in parameters:
                 call = partial(passed_on, method, parameters, name)
-                found[f"Network.{method} {name}"] = Argument(call, SHAPES.get(name), f"{name}|data")
+                found[f"Network.{method} {name}"] = Argument(call, SHAPES.get(name), f"{name}|data", name in COUNTS)
     for part, shape in zip(("K", "b", "h", "W", "mu"), NET._layout.shapes, strict=True):
         found[f"Network.controls {part}"] = Argument(lambda v, p=part: NET.controls(**{p: v}), shape, part)
     simplex = Network.preset("odenet+simplex", 2, 3)
@@ -150,6 +159,16 @@ def arguments_of_training() -> dict[str, Argument]:
         for name in inspect.signature(ocdl.train).parameters
         if name not in skipped
     }
+
+    def train_multilevel(**arguments: Any) -> Any:
+        return ocdl.train_multilevel(NET, U, X, Y, **({"levels": 1, "max_iter": 2} | arguments))
+
+    found |= {
+        f"train_multilevel {name}": Argument(
+            lambda v, n=name: train_multilevel(**{n: v}), None, name, name == "max_iter"
+        )
+        for name in ("levels", "optimiser", "max_iter", "interpolation", "random_state")
+    }
     return found | {
         "train X of validation": Argument(lambda v: train(validation=(v, Y)), (4, 2), "validation"),
         "train y of validation": Argument(lambda v: train(validation=(X, v)), (4,), "validation"),
@@ -221,6 +240,10 @@ def arrays_in(result: Any) -> Iterable[np.ndarray]:
     elif isinstance(result, (tuple, list)):
         for part in result:
             yield from arrays_in(part)
+    elif isinstance(result, ocdl.Flips):
+        yield result.direction  # no flip is an infinite distance
+    elif isinstance(result, ocdl.Certificate):
+        yield result.drift  # what was not measured is NaN
     elif is_dataclass(result) and not isinstance(result, type):
         for field in fields(result):
             if field.name not in ("lipschitz", "val_loss", "val_accuracy"):  # NaN where there are none
@@ -275,17 +298,21 @@ def test_many_strange_values_give_a_result_or_a_clear_error(soak: Soak) -> None:
 
 
 WITHOUT_NUMBERS = {
+    "Certificate",
     "Controls.copy",
     "Controls.to_vector",
+    "Flips",
     "History",
     "Model",
     "ModelFileError",
+    "MultilevelResult",
     "ODEClassifier.load",
     "ODEClassifier.prune",
     "ODEClassifier.save",
     "ODEClassifier.set_fit_request",
     "ODEClassifier.set_score_request",
     "Result",
+    "Stability",
     "Status",
     "Stop",
     "TrainingState",

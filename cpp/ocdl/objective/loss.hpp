@@ -110,7 +110,7 @@ Pack<T> marked_overflow(const OutputTile<T>& tile, Index lane, T* dz) {
   }
   for (Index o = 0; dz && o < tile.outputs; ++o) {
     T* slope = dz + o * tile_width<T> + lane;
-    store<T>(slope, mark == mark ? load(slope) : mark);
+    store<T>(slope, select(mark == mark, load(slope), mark));
   }
   return mark;
 }
