@@ -22,7 +22,7 @@ REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("py
   print(*(r for name in sys.argv[1:] for r in g[name] if not r.startswith("ocdl")), sep="\n")'
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-cpp test-python check format dev clean distclean
+.PHONY: help demo test test-cpp test-python sanitize check format dev clean distclean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -41,6 +41,9 @@ test-cpp: $(VENV)/.test
 
 test-python: $(VENV)/.installed $(VENV)/.test test-cpp
 	$(ON_PATH) $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+sanitize: $(VENV)/.installed $(VENV)/.test  ## the tests under the sanitizers of addresses, leaks, undefined behaviour and races
+	$(ON_PATH) $(BIN)/python tests/sanitize.py
 
 check: $(VENV)/.installed $(VENV)/.dev  ## lint, formatting, types, and the stubs against the compiled modules
 	$(BIN)/ruff check .
