@@ -25,8 +25,8 @@ START = re.compile(r"^(?=(?:Direct|Indirect) leak of |WARNING: ThreadSanitizer|=
 OURS = re.compile(r"\bocdl_tests\b|\b_c(?:ore_\w+|pu)\.cpython|/cpp/(?:ocdl|bindings|tests)/")
 
 LEFT_OUT_WITH_ADDRESSES = {
-    "tests/test_estimator.py::test_fits_leave_nothing_behind": "measures memory, of which the sanitizer keeps much",
-    "tests/test_forged_files.py::test_memory_is_bounded_by_the_size": "measures memory, of which the sanitizer takes more",
+    "tests/test_estimator.py::test_fits_leave_nothing_behind": "measures memory, of which it keeps much",
+    "tests/test_forged_files.py::test_memory_is_bounded_by_the_size": "measures memory, of which it takes more",
 }
 
 WITH_THREADS = ["tests/test_threads.py", "tests/test_determinism.py", "-k", "not fork"]
