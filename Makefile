@@ -23,7 +23,7 @@ REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("py
   print(*(r for name in sys.argv[1:] for r in g[name] if not r.startswith("ocdl")), sep="\n")'
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-cpp test-python soak check format dev clean distclean
+.PHONY: help demo test test-cpp test-python soak sanitize check format dev clean distclean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -47,6 +47,9 @@ test-python: $(VENV)/.installed $(VENV)/.test test-cpp
 soak: $(VENV)/.installed $(VENV)/.test  ## run the long tests at their full counts and print a table; SOAK_ARGS=--brief takes a minute
 	-$(PIP) install atheris
 	$(ON_PATH) $(BIN)/python tests/soak.py $(SOAK_ARGS)
+
+sanitize: $(VENV)/.installed $(VENV)/.test  ## the tests under the sanitizers of addresses, leaks, undefined behaviour and races
+	$(ON_PATH) $(BIN)/python tests/sanitize.py
 
 check: $(VENV)/.installed $(VENV)/.dev  ## lint, formatting, types, and the stubs against the compiled modules
 	$(BIN)/ruff check .

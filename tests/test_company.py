@@ -13,8 +13,7 @@ OTHERS = {
     "sklearn": """
 import sklearn.cluster
 def others_work():
-    rows = np.random.default_rng(0).normal(size=(1000, 10))
-    sklearn.cluster.KMeans(4, n_init=1, max_iter=2, random_state=0).fit(rows)
+    sklearn.cluster.KMeans(4, n_init=1, max_iter=2, random_state=0).fit(np.random.default_rng(0).normal(size=(999, 9)))
 def others_threads():
     return None
 """,

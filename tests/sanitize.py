@@ -1,0 +1,161 @@
+"""Run the tests under sanitizers: `make sanitize`, or `python tests/sanitize.py address` or `thread` for one of them.
+
+address: GCC's sanitizers of addresses, leaks and undefined behaviour; the C++ tests and nearly all Python tests.
+thread: Clang's sanitizer of races; the C++ tests and the Python tests with threads. Clang's OpenMP tells it of barriers
+        through libarcher; of GCC's OpenMP it knows nothing and reports every barrier as a race.
+
+Sanitizers write into files where they can, as tests read what processes print. A report with a frame in our code is a
+failure, whatever the tests say; nothing of ours is suppressed. Python and its libraries leave memory to the end of the
+process, and are not compiled for the sanitizers: reports without any frame in our code are theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+START = re.compile(r"^(?=(?:Direct|Indirect) leak of |WARNING: ThreadSanitizer|=+\d+=+ERROR: )", re.M)
+OURS = re.compile(r"\bocdl_tests\b|\b_c(?:ore_\w+|pu)\.cpython|/cpp/(?:ocdl|bindings|tests)/")
+
+LEFT_OUT_WITH_ADDRESSES = {
+    "tests/test_estimator.py::test_fits_leave_nothing_behind": "measures memory, of which it keeps much",
+    "tests/test_forged_files.py::test_memory_is_bounded_by_the_size": "measures memory, of which it takes more",
+}
+
+WITH_THREADS = ["tests/test_threads.py", "tests/test_determinism.py", "-k", "not fork"]
+
+
+def run(*command: object, **environment: str) -> bool:
+    """Whether the command succeeds; it is printed as a shell would take it."""
+    print("+", *(f"{name}='{value}'" for name, value in environment.items()), *command, flush=True)
+    done = subprocess.run([str(part) for part in command], cwd=ROOT, env=os.environ | environment, check=False)
+    return done.returncode == 0
+
+
+def build(folder: Path, compiler: str, sanitizers: str, link_options: str = "") -> None:
+    """Build the C++ tests for this machine and a package with the baseline core in `folder`/package."""
+    settings = {
+        "CMAKE_BUILD_TYPE": "None",
+        "CMAKE_CXX_COMPILER": compiler,
+        "CMAKE_CXX_FLAGS": f"-O1 -g1 -fno-omit-frame-pointer -fsanitize={sanitizers}",
+        "CMAKE_EXE_LINKER_FLAGS": link_options,
+        "Python_EXECUTABLE": sys.executable,
+        "OCDL_BUILD_TESTS": "ON",
+        "OCDL_BUILD_BASELINE_TESTS": "OFF",
+        "OCDL_VARIANTS": "baseline",
+    }
+    package = folder / "package"
+    shutil.rmtree(package, ignore_errors=True)
+    shutil.copytree(ROOT / "python" / "ocdl", package / "ocdl", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    if not (
+        run("cmake", "-S", ".", "-B", folder, "-G", "Ninja", *(f"-D{name}={value}" for name, value in settings.items()))
+        and run("cmake", "--build", folder)
+        and run("cmake", "--install", folder, "--prefix", package)
+    ):
+        sys.exit("the build failed")
+
+
+def imported_from(package: Path, **environment: str) -> bool:
+    """Whether Python finds the package in this folder: an editable installation comes before PYTHONPATH."""
+    code = f"import ocdl, sys; sys.exit(not ocdl.__file__.startswith({str(package)!r}))"
+    return run(sys.executable, "-c", code, **environment)
+
+
+def found(compiler: str, file: str) -> str:
+    """Where the compiler keeps one of its own libraries."""
+    command = [compiler, f"-print-file-name={file}"]
+    path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return str(Path(path).resolve()) if os.path.isabs(path) else ""
+
+
+def our_reports(folder: Path) -> list[str]:
+    pieces = [piece for file in sorted(folder.iterdir()) for piece in START.split(file.read_text(errors="replace"))]
+    return [piece for piece in pieces if START.match(piece) and OURS.search(piece)]
+
+
+def tests_pass(folder: Path, pytest_arguments: list[str], preloaded: list[str], **options: str) -> bool:
+    """Run the C++ tests, then Python tests with the sanitizer's libraries loaded before Python; read the reports."""
+    reports = folder / "reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir()
+    options = {name: f"{value}:log_path={reports}/report" for name, value in options.items()}
+    options["OMP_WAIT_POLICY"] = "passive"  # instrumented code is slow enough without threads that wait at full speed
+    python = options | {
+        "LD_PRELOAD": ":".join(preloaded),
+        "PYTHONPATH": str(folder / "package"),
+        "PYTHONMALLOC": "malloc",  # Python's own allocator hides every mistake with memory it handed out
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    if not imported_from(folder / "package", **python):
+        sys.exit("an editable installation of ocdl hides the one to be tested: make VENV=.venv-sanitize sanitize")
+    passed = [
+        run("ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error", "-j2", **options),
+        run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *pytest_arguments, **python),
+    ]
+    found_here = our_reports(reports)
+    print(*found_here, f"{len(found_here)} reports in our code; all reports are in {reports}", sep="\n")
+    return all(passed) and not found_here
+
+
+def address(folder: Path) -> bool:
+    compiler = os.environ.get("CXX", "g++")
+    build(folder, compiler, "address,undefined")
+    # Python does not load libstdc++, but the sanitizer looks for what throws exceptions when the process starts.
+    preloaded = [found(compiler, f"{library}.so") for library in ("libasan", "libubsan", "libstdc++")]
+    left_out = [f"--deselect={test}" for test in LEFT_OUT_WITH_ADDRESSES]
+    for test, reason in LEFT_OUT_WITH_ADDRESSES.items():
+        print(f"left out: {test}: {reason}")
+    return tests_pass(
+        folder,
+        left_out,
+        preloaded,
+        ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1",
+        LSAN_OPTIONS="exitcode=0:print_suppressions=0",
+        UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",  # this one cannot write into a file: it ends the test
+    )
+
+
+def thread(folder: Path) -> bool:
+    library = f"libclang_rt.tsan-{platform.machine()}.so"
+    names = [*(f"clang++-{version}" for version in range(30, 14, -1)), "clang++"]
+    compiler = next((name for name in names if shutil.which(name) and archer(name) and found(name, library)), None)
+    if compiler is None:
+        print("thread: NOT RUN. It needs Clang 15 or newer with OpenMP, Archer and the sanitizer's runtime; on Debian")
+        print("        apt-get install clang-16 libomp-16-dev libclang-rt-16-dev")
+        return False
+    runtime = found(compiler, library)
+    # Shared, as the tests replace operator new, and so does the runtime.
+    build(folder, compiler, "thread", f"-shared-libsan -Wl,-rpath,{Path(runtime).parent}")
+    # What happens inside Clang's OpenMP is its own affair; what it means to us, it says through Archer.
+    suppressions = folder / "suppressions"
+    suppressions.write_text("called_from_lib:libomp.so\n")
+    os.environ["OMP_TOOL_LIBRARIES"] = archer(compiler)
+    return tests_pass(folder, WITH_THREADS, [runtime], TSAN_OPTIONS=f"exitcode=0:suppressions={suppressions}")
+
+
+def archer(compiler: str) -> str:
+    command = [compiler, "-print-resource-dir"]
+    resources = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+    library = resources.parents[1] / "libarcher.so"
+    return str(library) if library.exists() else ""
+
+
+RUNS: dict[str, Callable[[Path], bool]] = {"address": address, "thread": thread}
+
+
+def main() -> None:
+    results = {name: RUNS[name](ROOT / "build" / "sanitize" / name) for name in sys.argv[1:] or RUNS}
+    for name, passed in results.items():
+        print(f"{name}: {'no report in our code, all tests pass' if passed else 'FAILED'}")
+    sys.exit(not all(results.values()))
+
+
+if __name__ == "__main__":
+    main()
