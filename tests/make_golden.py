@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import ocdl
-from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, ODEClassifier, Tableau
+from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, NewtonCG, ODEClassifier, Tableau
 from ocdl.cli._models import Classifier, Description
 
 FOLDER = Path(__file__).parent / "golden"
@@ -33,6 +33,9 @@ MODELS = {
     "nameless_tableau": Network(2, 3, tableau=Tableau(METHOD.A, METHOD.b), activation="leaky_relu"),
     "stage_controls": Network(2, 3, tableau="kutta3", stage_controls=True, activation="relu"),
     "float32": Network(2, 3, tableau="midpoint", dtype="float32"),
+    "gauss2": Network(2, 3, tableau="gauss2"),
+    "antisymmetric": Network(2, 3, tableau="implicit_midpoint", field="antisymmetric"),
+    "hamiltonian": Network(2, 3, tableau="sdirk2", field="hamiltonian"),
     "three_classes": Network(2, 3, n_outputs=3, augment=2, activation="identity"),
 }
 
@@ -43,6 +46,8 @@ CHECKPOINTS: dict[str, dict[str, Any]] = {
     "adam": {"optimiser": Adam()},
     "adam_on_batches": {"optimiser": Adam(lr=0.01, batch_size=16)},
     "lbfgs": {"optimiser": LBFGS(memory=3)},
+    "newton_cg": {"optimiser": NewtonCG()},
+    "gauss_newton": {"optimiser": NewtonCG(curvature="gauss_newton")},
     "chain": {"optimiser": Chain((Adam(), 5), (LBFGS(), None))},
     "simplex": {"net": MODELS["odenet+simplex"], "freeze": ("W", "mu")},
     "single_precision": {"net": MODELS["float32"], "objective": ocdl.Objective("cross_entropy", "sum")},

@@ -158,7 +158,7 @@ def certify(
     limit = 100 * net.n_layers * net.stages * float(np.finfo(net.dtype).eps)
     converging = convergence(net, u, X)
     residuals = identities.optimality_residuals(case, g)
-    sensitivity = np.linalg.norm(net.sensitivity(u, X, y, objective), axis=1)
+    sensitivity = np.linalg.norm(net.sensitivity(u, X, y, objective).astype(np.float64), axis=1)
     checks = (
         *_taylor_checks(net, whole, parts),
         _at_most("drift of <p[j], v[j]> over the layers", float(drift.max()), limit),

@@ -98,11 +98,16 @@ def half_random(gradient: FloatArray, rng: RandomSource, mask: FloatArray | floa
     return direction
 
 
+def _pair(case: Case, w: Controls | None, rng: RandomSource) -> tuple[FloatArray, FloatArray]:
+    """Return costates and variations, in float64: products of large numbers overflow sooner in float32."""
+    p = case.net.adjoint(case.u, case.X, case.y, case.loss, case.sample_weight)
+    v = case.net.tangent(case.u, case.X, w, rng.standard_normal(np.shape(case.X)))
+    return p.astype(np.float64, copy=False), v.astype(np.float64, copy=False)
+
+
 def product_drift(case: Case, rng: RandomSource) -> FloatArray:
     """Return |<p[j], v[j]> - <p[0], v[0]>| of the worst sample for each j, relative to the lengths of p and v."""
-    net = case.net
-    p = net.adjoint(case.u, case.X, case.y, case.loss, case.sample_weight)
-    v = net.tangent(case.u, case.X, dX=rng.standard_normal(np.shape(case.X)))
+    p, v = _pair(case, None, rng)
     products = np.sum(p * v, axis=2)
     sizes = np.linalg.norm(p, axis=2).max(axis=0) * np.linalg.norm(v, axis=2).max(axis=0)
     drift = np.divide(np.abs(products - products[0]), sizes, out=np.zeros(products.shape), where=sizes > 0)
@@ -117,8 +122,7 @@ def defect_by_parts(case: Case, rng: RandomSource) -> float:
     w.W[...], w.mu[...] = 0, 0
     if net.time_steps == "fixed":
         w.h[...] = 0
-    p = net.adjoint(case.u, case.X, case.y, case.loss, case.sample_weight)
-    v = net.tangent(case.u, case.X, w, rng.standard_normal(np.shape(case.X)))
+    p, v = _pair(case, w, rng)
     terms = case.gradient(case.loss).to_vector().astype(np.float64) * w.to_vector()
     boundary = np.vdot(p[-1], v[-1]) - np.vdot(p[0], v[0])
     size = np.sum(np.linalg.norm(p, axis=2).max(axis=0) * np.linalg.norm(v, axis=2).max(axis=0)) + np.abs(terms).sum()
@@ -134,7 +138,7 @@ def symplecticity_defect(tableau: Tableau) -> float:
 
 def optimality_residuals(case: Case, g: Controls) -> dict[str, float]:
     """Return the norm of the gradient for each part that is trained; on the simplex that of P(h - g) - h."""
-    residuals = {part: float(np.linalg.norm(getattr(g, part))) for part in PARTS}
+    residuals = {part: float(np.linalg.norm(getattr(g, part).astype(np.float64))) for part in PARTS}
     if case.net.time_steps == "fixed":
         del residuals["h"]
     if case.net.time_steps == "simplex":

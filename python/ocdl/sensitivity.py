@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Flips", "sensitivity", "smallest_flip"]
 
+MOST_HALVINGS = 60  # beyond, nothing but roundoff would change
+
 
 @dataclass(frozen=True, eq=False)
 class Flips:
@@ -118,7 +120,8 @@ def smallest_flip(
         waiting = waiting[~found]
     flipped = np.flatnonzero(np.isfinite(high))
     low = high[flipped] - radius / steps
-    for _ in range(math.ceil(math.log2(max(1 / (steps * tol), 1))) if len(flipped) else 0):
+    halvings = min(math.ceil(-math.log2(tol) - math.log2(steps)), MOST_HALVINGS)
+    for _ in range(halvings if len(flipped) else 0):
         middle = (low + high[flipped]) / 2
         beyond = changed(flipped, middle)
         high[flipped[beyond]] = middle[beyond]
