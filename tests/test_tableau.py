@@ -22,7 +22,7 @@ HIGHEST_ORDER = 6
 ROUNDOFF = 1e-13
 
 # Coefficients that are no fractions are checked in floating-point numbers, by the same conditions.
-IRRATIONAL = {"sdirk2", "gauss2", "gauss3"}
+IRRATIONAL = ("sdirk2", "gauss2", "gauss3")
 RATIONAL = [name for name in ocdl.tableaux() if name not in IRRATIONAL]
 
 named_tableaux = pytest.mark.parametrize("tableau", [Tableau.named(name) for name in ocdl.tableaux()], ids=repr)
