@@ -25,7 +25,7 @@ def measure(run: Run, share: float) -> dict[str, Any]:
     """Train for a share of the iterations in both ways."""
     data, settings = run.data(), run.settings
     net, start = run.build(data.X.shape[1])
-    iterations = max(2, round(share * run.iterations))
+    iterations = max(10, round(share * run.iterations))  # the first ones search for the length of the step
     problem = numpy_training.Problem(net, data.X, data.y, settings.objective.reduction, settings.freeze)
     parts = {name: getattr(start, name).copy() for name in ("K", "b", "h", "W", "mu")}
     test = data.X_test, data.y_test[:, None].astype(float)
@@ -51,21 +51,26 @@ def measure(run: Run, share: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--share", type=float, default=0.005, help="of the iterations (%(default)s)")
+    parser.add_argument("--experiments", nargs="+", choices=tuple(EXPERIMENTS), default=tuple(EXPERIMENTS))
     options = parser.parse_args()
     ocdl.set_num_threads(1)
-    runs = [run for name, e in EXPERIMENTS.items() for run in runs_of(name, tuple(e.iterations), 1, quick=False)]
     rows = []
-    for run in runs:
-        rows.append(measure(run, options.share))
-        print(rows[-1], flush=True)
+    for name in options.experiments:
+        for run in runs_of(name, tuple(EXPERIMENTS[name].iterations), 1, quick=False):
+            rows.append(measure(run, options.share))
+            print(rows[-1], flush=True)
+    summarise(rows, options.share)
+
+
+def summarise(rows: list[dict[str, Any]], share: float) -> None:
     table, totals = [], {}
-    for name in (*EXPERIMENTS, "all"):
+    for name in (*dict.fromkeys(row["experiment"] for row in rows), "all"):
         chosen = [row for row in rows if name in ("all", row["experiment"])]
         spent = {way: float(np.sum([row["seconds"][way] for row in chosen])) for way in ("ocdl", "NumPy")}
         totals[name] = spent | {"ratio": spent["NumPy"] / spent["ocdl"]}
         table.append((name, f"{spent['ocdl']:.1f} s", f"{spent['NumPy']:.0f} s", f"{totals[name]['ratio']:.1f}"))
     report.print_table(("one seed, all iterations", "ocdl, one thread", "NumPy", "ratio"), table)
-    report.save("reproduction", {"share": options.share, "totals": totals, "rows": rows})
+    report.save("reproduction", {"share": share, "totals": totals, "rows": rows})
 
 
 if __name__ == "__main__":
