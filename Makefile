@@ -41,7 +41,7 @@ test-cpp: $(VENV)/.test
 	$(ON_PATH) ctest --test-dir build/tests --output-on-failure --no-tests=error -j2
 
 test-python: $(VENV)/.installed $(VENV)/.test test-cpp
-	$(ON_PATH) $(BIN)/python -m pytest -n auto --maxprocesses=4 $(PYTEST_ARGS)
+	$(ON_PATH) $(BIN)/python -m pytest -n auto --maxprocesses=4 --timeout=300 $(PYTEST_ARGS)
 
 # The fuzzer that looks at coverage has no wheel for every system; the table says where it was left out.
 soak: $(VENV)/.installed $(VENV)/.test  ## run the long tests at their full counts and print a table; SOAK_ARGS=--brief takes a minute
