@@ -55,7 +55,7 @@ def main() -> None:
                 except ModelFileError:
                     continue
 
-        limits = ["-max_len=16384", "-timeout=20", "-rss_limit_mb=1000"]
+        limits = ["-max_len=16384", "-timeout=5", "-rss_limit_mb=1000"]
         atheris.Setup([sys.argv[0], str(corpus), *limits, *options], load, custom_mutator=changed_further)
         atheris.Fuzz()
 

@@ -84,20 +84,30 @@ def run(file: Path, share: float) -> Iterator[Row]:
     counted = [case for case in cases if case.find("properties") is not None]
     yield from map(counted_row, counted)
     others = [case for case in cases if case not in counted]
-    if others:
-        wrong = next(filter(None, map(problem, others)), "")
-        seconds = sum(float(case.get("time", 0)) for case in others)
-        yield Row(file.stem, f"{len(others):,} tests", wrong or "passed", seconds, not wrong)
+    for result, cases in by_result(others).items():
+        seconds = sum(float(case.get("time", 0)) for case in cases)
+        yield Row(file.stem, f"{len(cases):,} tests", result, seconds, not any(map(problem, cases)))
+
+
+def by_result(cases: list[ElementTree.Element]) -> dict[str, list[ElementTree.Element]]:
+    """Return those that passed, that were skipped for the same reason, and that failed in the same way."""
+    found: dict[str, list[ElementTree.Element]] = {}
+    for case in cases:
+        found.setdefault(problem(case) or passed_or_skipped(case), []).append(case)
+    return found
 
 
 def counted_row(case: ElementTree.Element) -> Row:
     noted = {entry.get("name"): entry.get("value", "") for entry in case.iter("property")}
     what = case.get("name", "").removeprefix("test_").replace("_", " ")
     wrong = problem(case)
-    skipped = case.find("skipped")
-    passed = "passed" if skipped is None else f"skipped: {skipped.get('message', '')}"
-    result = wrong or noted.get("measured", passed)
+    result = wrong or noted.get("measured", passed_or_skipped(case))
     return Row(what, noted.get("count", ""), result, float(case.get("time", 0)), not wrong)
+
+
+def passed_or_skipped(case: ElementTree.Element) -> str:
+    skipped = case.find("skipped")
+    return "passed" if skipped is None else f"skipped: {skipped.get('message', '')}"
 
 
 def problem(case: ElementTree.Element) -> str:
