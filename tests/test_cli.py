@@ -385,7 +385,7 @@ def test_files_that_are_no_npz(content: bytes | str, run: Run, tmp_path: Path) -
         (("fly",), "invalid choice: 'fly'"),
         (("train", "--out", "m"), "required: --data"),
         (("train", "--data", "spiral"), "required: --out"),
-        (("train", "--data", "spiralll", "--out", "m"), "'spiralll' is no file and none of spiral"),
+        (("train", "--data", "spiralll", "--out", "m"), "'spiralll' is no file and none of donut1d"),
         (("train", "--data", ".", "--out", "m"), "Is a directory: '.'"),
         (("train", "--data", "spiral", "--target", "a", "--out", "m"), "--target is for CSV files"),
         (("train", "--data", "spiral", "--out", "m", "--layers", "0"), "--layers: must be a whole number from 1"),

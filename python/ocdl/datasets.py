@@ -137,6 +137,9 @@ def make_spiral(n_samples: int = 1000, *, noise: float = 0.05, random_state: Any
     return _noisy_in_random_order(points, np.arange(m) >= m - ones, noise, rng)
 
 
+GENERATORS = {"donut1d": make_donut1d, "donut2d": make_donut2d, "squares": make_squares, "spiral": make_spiral}
+
+
 def _spiral(first_angle: float, size: int) -> Points:
     radius, angle = np.linspace(0.1, 1, size), first_angle + np.linspace(0.1, 2 * np.pi, size)
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])

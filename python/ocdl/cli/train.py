@@ -13,22 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocdl import datasets
 from ocdl._validation import FloatArray
 from ocdl.architecture import FIELDS, PRESETS
 from ocdl.cli._models import Classifier, Description
 from ocdl.cli._output import UserError, add_command, add_seed, aligned, json_text, require_place_for, whole_number
 from ocdl.cli._tables import Table, read_table
+from ocdl.datasets import GENERATORS
 from ocdl.network import Network
 from ocdl.optimisers import LBFGS, Armijo, Backtracking, NewtonCG
 from ocdl.tableau import tableaux
 
-GENERATORS = {
-    "spiral": datasets.make_spiral,
-    "donut1d": datasets.make_donut1d,
-    "donut2d": datasets.make_donut2d,
-    "squares": datasets.make_squares,
-}
 POSITIVE = whole_number(1, 2**31 - 1)
 OPTIMISERS = {
     "adam": None,  # the estimator's own

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ocdl import datasets, optimisers
+from ocdl import optimisers
 from ocdl._validation import FloatArray, LabelArray
 from ocdl.controls import Controls
+from ocdl.datasets import GENERATORS
 from ocdl.mnist import load_mnist100
 from ocdl.network import Network
 from ocdl.objective import Objective
 from ocdl.optimisers import Armijo, Backtracking
 from ocdl.training import Result, Stop, train
 
-DATASETS = ("donut1d", "donut2d", "squares", "spiral")
-GENERATORS = {name: getattr(datasets, f"make_{name}") for name in DATASETS}
+DATASETS = tuple(GENERATORS)
 MNIST = "mnist100"
 TRAINING_DATA, TEST_DATA = 1, 2  # the seeds of the data: the same for all runs, whose own seed is that of the start
 EVAL_EVERY = 10
