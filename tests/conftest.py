@@ -1,6 +1,7 @@
 """Settings that all tests share."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,6 +14,9 @@ from ocdl import _core
 # A busy machine is no failure; CI draws the same examples every time.
 settings.register_profile("ocdl", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("ocdl")
+
+# What a shell starts in the background ignores Ctrl-C, and so do its children; some tests press it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
