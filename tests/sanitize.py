@@ -24,9 +24,14 @@ ROOT = Path(__file__).parents[1]
 START = re.compile(r"^(?=(?:Direct|Indirect) leak of |WARNING: ThreadSanitizer|=+\d+=+ERROR: )", re.M)
 OURS = re.compile(r"\bocdl_tests\b|\b_c(?:ore_\w+|pu)\.cpython|/cpp/(?:ocdl|bindings|tests)/")
 
+ONE_CORE, MEMORY, TIME = "needs the core for this machine", "measures memory", "measures time"
 LEFT_OUT_WITH_ADDRESSES = {
-    "tests/test_leaks.py::test_nothing_is_left_behind": "measures memory, of which it keeps much",
-    "tests/test_forged_files.py::test_memory_is_bounded_by_the_size": "measures memory, of which it takes more",
+    "tests/test_package.py::test_a_source_build_holds_baseline_and_the_best_of_its_machine": ONE_CORE,
+    "tests/test_package.py::test_vector_variants_contain_fused_multiply_adds": ONE_CORE,
+    "tests/test_leaks.py::test_nothing_is_left_behind": MEMORY,
+    "tests/test_forged_files.py::test_memory_is_bounded_by_the_size": MEMORY,
+    "tests/test_resume.py::test_an_interrupt_stops_long_evaluations": TIME,
+    "tests/test_resume.py::test_an_interrupt_stops_a_plain_evaluation": TIME,
 }
 
 WITH_THREADS = ["tests/test_threads.py", "tests/test_determinism.py", "-k", "not fork"]

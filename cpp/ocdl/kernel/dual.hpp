@@ -100,9 +100,9 @@ struct DualPack {
   friend BitPack<T> operator>(DualPack a, DualPack b) { return a.value > b.value; }
 };
 
-template <std::floating_point T>
-inline DualPack<T> select(BitPack<T> mask, DualPack<T> a, DualPack<T> b) {
-  return {mask ? a.value : b.value, mask ? a.derivative : b.derivative};
+template <class Mask, std::floating_point T>
+inline DualPack<T> select(Mask mask, DualPack<T> a, DualPack<T> b) {
+  return {select(mask, a.value, b.value), select(mask, a.derivative, b.derivative)};
 }
 
 /// Three multiply-adds, each fused in the one way there is.
