@@ -34,6 +34,19 @@ LEFT_OUT_WITH_ADDRESSES = {
     "tests/test_resume.py::test_an_interrupt_stops_a_plain_evaluation": TIME,
 }
 
+# A sanitizer that was not set up well reports nothing: each has to find such a mistake first.
+PLANTED = {
+    "address,undefined": "int main(int count, char**) { return (new int[count])[count]; }",
+    "thread": """
+int main() {
+  int sum = 0;
+#pragma omp parallel num_threads(2)
+  ++sum;
+  return sum == 0;
+}
+""",
+}
+
 WITH_THREADS = ["tests/test_threads.py", "tests/test_determinism.py", "-k", "not fork"]
 
 
@@ -45,11 +58,12 @@ def run(*command: object, **environment: str) -> bool:
 
 
 def build(folder: Path, compiler: str, sanitizers: str, link_options: str = "") -> None:
-    """Build the C++ tests for this machine and a package with the baseline core in `folder`/package."""
+    """Build the C++ tests for this machine, a package with the baseline core in `folder`/package, and a mistake."""
+    flags = f"-O2 -g1 -fno-omit-frame-pointer -fsanitize={sanitizers}"
     settings = {
         "CMAKE_BUILD_TYPE": "None",
         "CMAKE_CXX_COMPILER": compiler,
-        "CMAKE_CXX_FLAGS": f"-O2 -g1 -fno-omit-frame-pointer -fsanitize={sanitizers}",
+        "CMAKE_CXX_FLAGS": flags,
         "CMAKE_EXE_LINKER_FLAGS": link_options,
         "Python_EXECUTABLE": sys.executable,
         "OCDL_BUILD_TESTS": "ON",
@@ -59,10 +73,14 @@ def build(folder: Path, compiler: str, sanitizers: str, link_options: str = "") 
     package = folder / "package"
     shutil.rmtree(package, ignore_errors=True)
     shutil.copytree(ROOT / "python" / "ocdl", package / "ocdl", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    mistake = folder / "cpp" / "tests" / "mistake.cpp"
+    mistake.parent.mkdir(parents=True, exist_ok=True)
+    mistake.write_text(PLANTED[sanitizers])
     if not (
         run("cmake", "-S", ".", "-B", folder, "-G", "Ninja", *(f"-D{name}={value}" for name, value in settings.items()))
         and run("cmake", "--build", folder)
         and run("cmake", "--install", folder, "--prefix", package)
+        and run(compiler, *flags.split(), *link_options.split(), "-fopenmp", mistake, "-o", folder / "mistake")
     ):
         sys.exit("the build failed")
 
@@ -100,6 +118,11 @@ def tests_pass(folder: Path, pytest_arguments: list[str], preloaded: list[str], 
     }
     if not imported_from(folder / "package", **python):
         sys.exit("an editable installation of ocdl hides the one to be tested: make VENV=.venv-sanitize sanitize")
+    run(folder / "mistake", **options)
+    if not our_reports(reports):
+        sys.exit("the sanitizer does not see a mistake that was made on purpose")
+    for report in reports.iterdir():
+        report.unlink()
     passed = [
         run("ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error", "-j2", **options),
         run(sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *pytest_arguments, **python),
