@@ -230,7 +230,7 @@ def use_model(path: Path) -> None:
     try:
         assert np.isfinite(model.network.predict(model.controls, rows)).all()
     except FloatingPointError as error:
-        if "scale the data or the controls down" not in str(error):
+        if "controls down" not in str(error):  # as all those say that belong to a network
             raise
 
 

@@ -54,12 +54,19 @@ def strided(array: np.ndarray) -> np.ndarray:
     return room[..., 1] if array.ndim else room
 
 
+def repeated(array: np.ndarray) -> np.ndarray:
+    if array.size == 0:
+        return array
+    first = array.ravel()[:1].reshape((1,) * array.ndim)  # its first entry in an array, as it may be a list itself
+    return np.broadcast_to(first, array.shape)
+
+
 LAYOUTS: dict[str, Callable[[np.ndarray], Any]] = {
     "plain": np.array,
     "fortran": np.asfortranarray,
     "reversed": lambda array: array[::-1] if array.ndim else array,
     "strided": strided,
-    "repeated": lambda array: np.broadcast_to(array.ravel()[0], array.shape) if array.size else array,
+    "repeated": repeated,
     "read-only": read_only,
     "list": lambda array: array.tolist(),
     "masked": np.ma.masked_array,

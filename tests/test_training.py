@@ -296,6 +296,24 @@ class TestEnds:
         assert np.all(np.isfinite(result.history.loss))
 
 
+def test_infinite_controls_are_no_result_though_saturated_units_hide_them() -> None:
+    X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([0, 1, 1, 0])
+    net = Network(1, 1, dtype="float32")
+    result = ocdl.train(
+        net,
+        net.controls(W=np.ones((1, 1))),
+        X,
+        y,
+        optimiser=Adam(lr=1.5e38, batch_size=2),
+        freeze=("b", "W", "mu"),
+        max_iter=20,
+        random_state=0,
+    )
+    assert result.status is Status.NOT_FINITE
+    assert result.controls.K[0, 0, 0] < -1e38
+    assert np.isfinite(result.controls.to_vector()).all()
+
+
 class TestHistory:
     def test_entries(self) -> None:
         net, u, X, y = small_problem()

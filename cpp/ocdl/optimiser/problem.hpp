@@ -52,13 +52,14 @@ class TrainingProblem {
   std::int64_t evaluations() const { return evaluations_; }
 
   /// J and its gradient at the controls of `at`, over all samples or over some; J is NaN where the gradient
-  /// is not finite. Interrupted leaves `at` unusable.
+  /// is not finite, or the controls are not, which saturated units hide. Interrupted leaves `at` unusable.
   void evaluate(Iterate<T>& at) { evaluate(at, data_); }
   void evaluate(Iterate<T>& at, const Data<T>& data) {
     at.value = value_and_derivatives<T>(net_, at.controls.data(), data, objective_,
                                         {at.gradient.data(), nullptr, nullptr}, workspace_);
     clear_frozen(at.gradient.data());
-    if (first_non_finite(at.gradient.data(), size()) >= 0)
+    if (first_non_finite(at.gradient.data(), size()) >= 0 ||
+        first_non_finite(at.controls.data(), size()) >= 0)
       at.value = std::numeric_limits<double>::quiet_NaN();
     count_evaluations(1);
   }
