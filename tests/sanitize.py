@@ -30,8 +30,7 @@ LEFT_OUT_WITH_ADDRESSES = {
     "tests/test_package.py::test_vector_variants_contain_fused_multiply_adds": ONE_CORE,
     "tests/test_leaks.py::test_nothing_is_left_behind": MEMORY,
     "tests/test_forged_files.py::test_memory_is_bounded_by_the_size": MEMORY,
-    "tests/test_resume.py::test_an_interrupt_stops_long_evaluations": TIME,
-    "tests/test_resume.py::test_an_interrupt_stops_a_plain_evaluation": TIME,
+    "tests/test_resume.py::test_an_interrupt_stops_long_computations": TIME,
 }
 
 # A sanitizer that was not set up well reports nothing: each has to find such a mistake first.

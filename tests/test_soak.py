@@ -41,6 +41,7 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     shutil.copy(soak.FOLDER.parent / "pyproject.toml", tmp_path)
     (folder / "test_made_up.py").write_text(TESTS)
     (folder / "test_crash.py").write_text("import pytest, os\n@pytest.mark.slow\ndef test(): os._exit(3)\n")
+    (folder / "test_words.py").write_text("# mark.slow\n")
     monkeypatch.setattr(soak, "FOLDER", folder)
     assert soak.main([]) == 1
     header, *rows, last = capsys.readouterr().out.splitlines()
