@@ -356,6 +356,8 @@ def test_steps_where_there_are_none_or_not_any() -> None:
         simplex.controls(h=[1.0, -0.5, 0.5])
     with pytest.raises(ValueError, match=r"h sums to 1.5 but must sum to the horizon 1.0; ocdl.project_simplex"):
         simplex.controls(h=[0.5, 0.5, 0.5])
+    with pytest.raises(ValueError, match=r"h sums to inf but must sum to the horizon 1.0"):
+        simplex.controls(h=[1.7e308, 1.7e308, 0.0])
 
 
 @pytest.mark.parametrize(

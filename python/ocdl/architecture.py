@@ -176,7 +176,8 @@ class Architecture:
 
     def _onto_simplex(self, h: FloatArray) -> FloatArray:
         tolerance = self.horizon * 1e3 * float(np.finfo(self.dtype).eps) * self.n_layers
-        lowest, total = int(np.argmin(h)), float(np.sum(h, dtype=np.float64))
+        with np.errstate(over="ignore"):  # an infinite sum is not the horizon either
+            lowest, total = int(np.argmin(h)), float(np.sum(h, dtype=np.float64))
         if h[lowest] < 0:
             raise ValueError(f"h[{lowest}] is {h[lowest]}; on the simplex no step is negative")
         if abs(total - self.horizon) > tolerance:
