@@ -208,6 +208,9 @@ BOOST_AUTO_TEST_CASE(wrong_coefficients_are_rejected_by_name) {
                         message_contains("b must hold finite numbers only; stage 1"));
   BOOST_CHECK_EXCEPTION(Tableau(A, halves, Vector::Constant(2, nan)), std::invalid_argument,
                         message_contains("c must hold finite numbers only; stage 1"));
+  BOOST_CHECK_EXCEPTION(
+      Tableau(Matrix{{0, 0}, {1.7e308, 1.7e308}}, Vector{{0, 1}}), std::invalid_argument,
+      message_contains("c, the sums of the rows of A, must hold finite numbers only; stage 2"));
   BOOST_CHECK_EXCEPTION(Tableau(A, Vector::Ones(2)), std::invalid_argument,
                         message_contains("b must sum to 1; got a sum of 2"));
 }

@@ -136,8 +136,9 @@ Tableau::Tableau(Matrix A, Vector b, std::optional<Vector> c, std::string name)
   if (c) require_length("c", *c, A_.rows());
   require_finite("A", A_);
   require_finite("b", b_);
+  const char* what = c ? "c" : "c, the sums of the rows of A,";
   c_ = c ? *std::move(c) : row_sums(A_);
-  require_finite("c", c_);
+  require_finite(what, c_);
 
   // The condition of the single node is sum b = 1.
   if (!satisfies_order_condition(RootedTree{}, A_, b_)) reject("b must sum to 1; got a sum of ", b_.sum());
