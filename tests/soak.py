@@ -1,6 +1,6 @@
 """Run the slow tests at their full counts, each file in a process of its own, and print what each did how often.
 
-python tests/soak.py                    # everything: an hour or more
+python tests/soak.py                    # everything: 40 minutes on two cores
 python tests/soak.py --brief            # the same with small counts, in a minute
 python tests/soak.py --only resume leaks
 """
