@@ -17,7 +17,7 @@ import pytest
 
 import ocdl
 from ocdl import LBFGS, Adam, Backtracking, Chain, Controls, Network, Tableau
-from ocdl.files import ModelFileError, load, save
+from ocdl.network.files import ModelFileError, load, save
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]  # of the header and of the description in it
 

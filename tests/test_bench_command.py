@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ocdl
-from ocdl import benchmark, peers
-from ocdl.benchmark import JOBS, Job, installed_peers, measure
+from ocdl.bench import benchmark, peers
+from ocdl.bench.benchmark import JOBS, Job, installed_peers, measure
 from ocdl.cli import bench, main
 
 Run = Callable[..., tuple[int, str, str]]

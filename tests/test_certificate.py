@@ -12,10 +12,10 @@ from problems import random_problem
 
 import ocdl
 from ocdl import Controls, Network, Objective, Tableau
-from ocdl.architecture import FIELDS
-from ocdl.certificate import Certificate, Check
-from ocdl.observed_order import convergence
-from ocdl.taylor import taylor
+from ocdl.analysis.certificate import Certificate, Check
+from ocdl.analysis.observed_order import convergence
+from ocdl.analysis.taylor import taylor
+from ocdl.model.architecture import FIELDS
 
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 

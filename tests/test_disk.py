@@ -22,8 +22,8 @@ from subprocesses import run_python
 
 import ocdl
 from ocdl import Network
-from ocdl.architecture import PRESETS
-from ocdl.files import load, save
+from ocdl.model.architecture import PRESETS
+from ocdl.network.files import load, save
 
 NETWORKS = [Network.preset(name, 2, 3) for name in PRESETS]
 
@@ -201,7 +201,7 @@ def test_permissions_are_kept(path: Path) -> None:
 
 PROTECTED = """
 import os, ocdl
-from ocdl.files import save
+from ocdl.network.files import save
 net = ocdl.Network(1, 1)
 u = net.init(random_state=0)
 if os.geteuid() == 0:
@@ -300,7 +300,7 @@ def test_names_that_try_to_be_clever(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 WRITER = """
 import ocdl
-from ocdl.files import save
+from ocdl.network.files import save
 net = ocdl.Network(2, 3)
 u = net.init(random_state=0)
 for i in range({count}):
@@ -335,7 +335,7 @@ def test_a_killed_writer_leaves_a_whole_file(path: Path, old: bytes, soak: Soak)
 
 STOPPED = """
 import os, time
-from ocdl import disk
+from ocdl.storage import disk
 def stop(source, target):
     print("stopped", flush=True)
     time.sleep(1000)

@@ -25,9 +25,9 @@ from fuzz_files import (
 
 import ocdl
 from ocdl import Network, Tableau
-from ocdl.architecture import FIELDS, PRESETS
-from ocdl.container import DEEPEST_NESTING, LARGEST_HEADER, read_container, write_container
-from ocdl.files import Model, ModelFileError, load, network_from_dict, network_to_dict, save
+from ocdl.model.architecture import FIELDS, PRESETS
+from ocdl.network.files import Model, ModelFileError, load, network_from_dict, network_to_dict, save
+from ocdl.storage.container import DEEPEST_NESTING, LARGEST_HEADER, read_container, write_container
 
 NETWORKS = [
     *(Network.preset(name, 2, 3) for name in PRESETS),

@@ -31,8 +31,8 @@ from soak import Soak
 from subprocesses import run_python
 
 from ocdl import Network
-from ocdl.container import LARGEST_HEADER
-from ocdl.files import load, save
+from ocdl.network.files import load, save
+from ocdl.storage.container import LARGEST_HEADER
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_files_that_a_fuzzer_makes_for_new_lines(kind: str, tmp_path: Path, soak
 MEASURE = """
 import os, warnings
 from pathlib import Path
-from ocdl.files import ModelFileError, load
+from ocdl.network.files import ModelFileError, load
 
 warnings.simplefilter("ignore")  # newer Pythons warn of a fork beside the threads of NumPy, which are idle here
 

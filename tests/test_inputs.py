@@ -15,7 +15,8 @@ import pandas as pd
 import pytest
 from problems import Problem, random_problem
 
-from ocdl import Network, _validation
+from ocdl import Network
+from ocdl.base import validation
 
 PROBLEM = random_problem(Network(3, 4, tableau="kutta3", time_steps="free"), samples=40)
 # Multiples of 1/64: exact in every dtype that appears below.
@@ -175,18 +176,18 @@ def test_a_float32_network_rounds_data_once() -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_arrays_in_c_order_of_the_networks_type_are_taken_as_they_are(dtype: str) -> None:
     data = np.zeros((5, 3), dtype)
-    assert _validation.samples(data, 3, np.dtype(dtype)) is data
+    assert validation.samples(data, 3, np.dtype(dtype)) is data
     weights = np.ones(5, dtype)
-    assert _validation.weights(weights, 5, np.dtype(dtype)) is weights
+    assert validation.weights(weights, 5, np.dtype(dtype)) is weights
     labels = np.zeros(5, np.int64)
-    assert _validation.labels(labels, 5, 1) is labels
+    assert validation.labels(labels, 5, 1) is labels
 
 
 def test_views_subclasses_and_memory_maps_are_not_copied(tmp_path: Path) -> None:
     path = tmp_path / "data.npy"
     np.save(path, X)
     for data in (X[5:20], read_only(X), X.view(type("Own", (np.ndarray,), {})), np.load(path, mmap_mode="r")):
-        assert np.shares_memory(_validation.samples(data, 3, np.dtype(float)), data)
+        assert np.shares_memory(validation.samples(data, 3, np.dtype(float)), data)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -198,9 +199,9 @@ def test_misaligned_arrays_are_copied(dtype: str) -> None:
 
     data, weights, labels = X.astype(dtype), WEIGHTS.astype(dtype), Y.astype(np.int64)
     for given, taken in [
-        (data, _validation.samples(misaligned(data), 3, np.dtype(dtype))),
-        (weights, _validation.weights(misaligned(weights), len(weights), np.dtype(dtype))),
-        (labels, _validation.labels(misaligned(labels), len(labels), 1)),
+        (data, validation.samples(misaligned(data), 3, np.dtype(dtype))),
+        (weights, validation.weights(misaligned(weights), len(weights), np.dtype(dtype))),
+        (labels, validation.labels(misaligned(labels), len(labels), 1)),
     ]:
         assert taken is not None
         assert taken.flags.aligned

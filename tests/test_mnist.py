@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 from subprocesses import run_python
 
-from ocdl.mnist import load_mnist100
+from ocdl.datasets.mnist import load_mnist100
 
 Bytes = NDArray[np.uint8]
 NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
@@ -402,4 +402,4 @@ def test_wrong_arguments(folder: Path) -> None:
 
 
 def test_importing_ocdl_does_not_wait_for_scikit_learn() -> None:
-    assert run_python("import sys, ocdl.mnist; print('sklearn' in sys.modules)") == "False"
+    assert run_python("import sys, ocdl.datasets.mnist; print('sklearn' in sys.modules)") == "False"

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import ocdl
-from ocdl import LBFGS, Chain, Network, NewtonCG, Objective, Status, Tikhonov, TimeSmoothness, datasets, optimisers
+from ocdl import LBFGS, Chain, Network, NewtonCG, Objective, Status, Tikhonov, TimeSmoothness, datasets
+from ocdl.training import optimisers
 
 SMOOTH = Objective("cross_entropy", regulariser=Tikhonov(0.05) + TimeSmoothness(0.01))
 

@@ -19,7 +19,7 @@ from strange_values import values
 
 import ocdl
 from ocdl import Controls, Network, ODEClassifier, Tableau, datasets
-from ocdl.optimisers import SINGLE_OPTIMISERS
+from ocdl.training.optimisers import SINGLE_OPTIMISERS
 
 NET = Network(2, 3, tableau="midpoint", time_steps="free", n_outputs=2)
 SINGLE = Network(2, 3, activation="relu", dtype="float32")

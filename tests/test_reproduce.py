@@ -18,12 +18,12 @@ from test_page import Reader
 
 import ocdl
 from ocdl.cli import main
-from ocdl.history import History
 from ocdl.reproduce import FIGURES, Progress, measures, reproduce, runs
 from ocdl.reproduce.claims import CLAIMS, Verdict
 from ocdl.reproduce.results import Results
 from ocdl.reproduce.runs import ARCHITECTURES, EXPERIMENTS, METHODS, MNIST, Run, runs_of
 from ocdl.reproduce.store import Outcome, Store
+from ocdl.training.history import History
 
 Command = Callable[..., tuple[int, str, str]]
 NAMES = [f"fig{i}" for i in range(1, 16)] + ["table1"]

@@ -18,7 +18,7 @@ from subprocesses import run_python
 
 import ocdl
 from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, NewtonCG, Status, datasets
-from ocdl.container import read_container, write_container
+from ocdl.storage.container import read_container, write_container
 
 OPTIMISERS = {
     "backtracking": Backtracking(),

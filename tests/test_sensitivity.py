@@ -12,8 +12,8 @@ from problems import ACTIVATIONS, LOSSES, Problem, objectives, problems, random_
 
 import ocdl
 from ocdl import Network, Objective, Tableau
-from ocdl.architecture import FIELDS
-from ocdl.lipschitz import FIELD_BOUNDS, STEEPEST, step_bound
+from ocdl.analysis.lipschitz import FIELD_BOUNDS, STEEPEST, step_bound
+from ocdl.model.architecture import FIELDS
 
 SEEDS = range(5)
 

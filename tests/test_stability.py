@@ -10,7 +10,8 @@ import reference
 from problems import FIELDS, random_problem
 
 import ocdl
-from ocdl import Network, stability
+from ocdl import Network
+from ocdl.analysis import stability
 
 
 def test_a_linear_field_has_the_eigenvalues_of_its_matrix() -> None:

@@ -12,7 +12,7 @@ from problems import random_problem
 from subprocesses import run_python
 
 from ocdl import Network, Objective, _cpu, _load_core
-from ocdl.controls import PARTS
+from ocdl.model.controls import PARTS
 
 USABLE = [name for name in _load_core.built_variants() if _cpu.supports(name)]
 

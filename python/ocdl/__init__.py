@@ -10,21 +10,21 @@ from typing import Any as _Any
 
 from ocdl import datasets
 from ocdl._core import build_info
-from ocdl.certificate import Certificate
-from ocdl.controls import Controls
-from ocdl.files import Model, ModelFileError, load, save
-from ocdl.history import History
-from ocdl.multilevel import MultilevelResult, train_multilevel
+from ocdl.analysis.certificate import Certificate
+from ocdl.analysis.sensitivity import Flips
+from ocdl.analysis.stability import Stability
+from ocdl.base.threads import get_num_threads, set_num_threads
+from ocdl.model.controls import Controls
+from ocdl.model.objective import L1, Objective, Regulariser, Tikhonov, TimeSmoothness
+from ocdl.model.projection import project_simplex
+from ocdl.model.tableau import Tableau, tableaux
 from ocdl.network import Network, Trajectory
-from ocdl.objective import L1, Objective, Regulariser, Tikhonov, TimeSmoothness
-from ocdl.optimisers import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, NewtonCG
-from ocdl.projection import project_simplex
-from ocdl.sensitivity import Flips
-from ocdl.stability import Stability
-from ocdl.tableau import Tableau, tableaux
-from ocdl.threads import get_num_threads, set_num_threads
-from ocdl.training import Result, Status, Stop, train
-from ocdl.watching import TrainingState
+from ocdl.network.files import Model, ModelFileError, load, save
+from ocdl.training.history import History
+from ocdl.training.loop import Result, Status, Stop, train
+from ocdl.training.multilevel import MultilevelResult, train_multilevel
+from ocdl.training.optimisers import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, NewtonCG
+from ocdl.training.watching import TrainingState
 
 __all__ = [
     "L1",

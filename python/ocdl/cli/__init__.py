@@ -12,7 +12,7 @@ from typing import NoReturn
 import ocdl
 from ocdl.cli import bench, demo, info, inspect, predict, reproduce, train
 from ocdl.cli._output import UserError, printable
-from ocdl.container import ModelFileError
+from ocdl.storage.container import ModelFileError
 
 __all__ = ["main"]
 

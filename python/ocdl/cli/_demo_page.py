@@ -17,7 +17,7 @@ import ocdl
 from ocdl import page, plot
 from ocdl.cli._trainings import Samples
 from ocdl.network import Network
-from ocdl.training import Result
+from ocdl.training.loop import Result
 
 PANEL, WIDE = (2.7, 2.7), (5.8, 3.7)  # inches; small, so that letters are readable on a phone
 PIXELS_PER_INCH = 180

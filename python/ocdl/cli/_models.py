@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ocdl import files
-from ocdl._validation import FloatArray, real_array
+from ocdl.base.validation import FloatArray, real_array
 from ocdl.cli._output import UserError
-from ocdl.container import exact_record, refusal
-from ocdl.controls import Controls
-from ocdl.network import Network
-from ocdl.objective import probabilities
+from ocdl.model.controls import Controls
+from ocdl.model.objective import probabilities
+from ocdl.network import Network, files
+from ocdl.storage.container import exact_record, refusal
 
 KEY = "command_line"  # of the metadata
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ocdl.disk import replace_file
+from ocdl.storage.disk import replace_file
 
 
 class UserError(Exception):

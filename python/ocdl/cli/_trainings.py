@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
-from ocdl._validation import FloatArray, LabelArray
-from ocdl.controls import Controls
+from ocdl.base.threads import get_num_threads, limited_threads
+from ocdl.base.validation import FloatArray, LabelArray
+from ocdl.model.controls import Controls
 from ocdl.network import Network
-from ocdl.threads import get_num_threads, limited_threads
-from ocdl.training import Result, Stop, train
-from ocdl.watching import TrainingState
+from ocdl.training.loop import Result, Stop, train
+from ocdl.training.watching import TrainingState
 
 LOOK = 0.1  # seconds between two looks at the trainings
 

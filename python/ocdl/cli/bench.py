@@ -11,10 +11,10 @@ from dataclasses import asdict
 from typing import Any
 
 import ocdl
-from ocdl import benchmark
-from ocdl.benchmark import JOBS, Timing, installed_peers, measure
+from ocdl.bench import benchmark
+from ocdl.bench.benchmark import JOBS, Timing, installed_peers, measure
+from ocdl.bench.peers import PEERS
 from ocdl.cli._output import UserError, add_command, aligned, in_columns, json_text
-from ocdl.peers import PEERS
 
 ROUNDS, SAMPLE_SECONDS = 5, 0.1
 QUICK_ROUNDS, QUICK_SAMPLE_SECONDS = 3, 0.01

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ocdl import datasets
-from ocdl.architecture import PRESETS
 from ocdl.cli._output import add_command, add_seed, in_columns, json_text, require_folder_for, write_in_folder
 from ocdl.cli._trainings import train_all
+from ocdl.model.architecture import PRESETS
 from ocdl.network import Network
-from ocdl.training import Result
+from ocdl.training.loop import Result
 
 LAYERS = 20
 ITERATIONS, QUICK_ITERATIONS = 10_000, 300  # the paper makes 20,000

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from safetensors import safe_open
 
-from ocdl import files
 from ocdl.cli._models import KEY, load_classifier
 from ocdl.cli._output import add_command, aligned, json_text
-from ocdl.controls import Controls
+from ocdl.model.controls import Controls
+from ocdl.network import files
 
 EXAMPLES = """\
   ocdl inspect model.ocdl

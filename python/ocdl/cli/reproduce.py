@@ -8,8 +8,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from ocdl.base.threads import get_num_threads
 from ocdl.cli._output import UserError, add_command, json_text, require_folder_for, whole_number
-from ocdl.threads import get_num_threads
 
 EXAMPLES = """\
   ocdl reproduce                       everything, three random starts each

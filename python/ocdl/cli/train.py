@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocdl._validation import FloatArray
-from ocdl.architecture import FIELDS, PRESETS
+from ocdl.base.validation import FloatArray
 from ocdl.cli._models import Classifier, Description
 from ocdl.cli._output import UserError, add_command, add_seed, aligned, json_text, require_place_for, whole_number
 from ocdl.cli._tables import Table, read_table
 from ocdl.datasets import GENERATORS
+from ocdl.model.architecture import FIELDS, PRESETS
+from ocdl.model.tableau import tableaux
 from ocdl.network import Network
-from ocdl.optimisers import LBFGS, Armijo, Backtracking, NewtonCG
-from ocdl.tableau import tableaux
+from ocdl.training.optimisers import LBFGS, Armijo, Backtracking, NewtonCG
 
 POSITIVE = whole_number(1, 2**31 - 1)
 OPTIMISERS = {

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from ocdl import _validation
-from ocdl._validation import FloatArray
+from ocdl.base import validation
+from ocdl.base.validation import FloatArray
 from ocdl.plot._axes import SQUARE, axes_or_new, legend_beside
 from ocdl.plot._model import flow_of
 from ocdl.plot._plane import Plane, Window
@@ -80,11 +80,11 @@ def animate(
     flow = flow_of(model)
     states = flow.states(X)
     numbers = flow.classes.numbers(y, states.shape[1])
-    between = _validation.integer(frames_per_layer, "frames_per_layer", least=1)
-    hold = _validation.integer(hold, "hold", least=0)
-    fps, dpi = _validation.integer(fps, "fps", least=1), _validation.integer(dpi, "dpi", least=1)
-    legend = _validation.boolean(legend, "legend")
-    resolution = _validation.integer(resolution, "resolution", least=2)
+    between = validation.integer(frames_per_layer, "frames_per_layer", least=1)
+    hold = validation.integer(hold, "hold", least=0)
+    fps, dpi = validation.integer(fps, "fps", least=1), validation.integer(dpi, "dpi", least=1)
+    legend = validation.boolean(legend, "legend")
+    resolution = validation.integer(resolution, "resolution", least=2)
     target = None if path is None else Path(path)
     if target is not None:
         _check_target(target)

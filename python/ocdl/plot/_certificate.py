@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 
-from ocdl._validation import FloatArray
-from ocdl.certificate import Certificate
+from ocdl.analysis.certificate import Certificate
+from ocdl.base.validation import FloatArray
 from ocdl.plot._axes import add_grid, figure_or_new
 from ocdl.plot._classes import MARKERS, OKABE_ITO
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocdl._validation import LabelArray
+from ocdl.base.validation import LabelArray
 
 BLUE, RED = "#0f4c91", "#e0472f"  # the paper's hues; the blue is darker, also where there is only grey
 OKABE_ITO = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")

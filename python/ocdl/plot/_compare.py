@@ -10,7 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from ocdl import _validation
+from ocdl.base import validation
 from ocdl.plot._axes import add_grid, figure_or_new, readable
 
 PANEL = 2.5  # inches
@@ -74,7 +74,7 @@ def compare(
         if columns is not None:
             raise ValueError("columns must be None where draw has several rows: each thing is a column")
     else:
-        width = min(len(things), LONGEST_ROW if columns is None else _validation.integer(columns, "columns", least=1))
+        width = min(len(things), LONGEST_ROW if columns is None else validation.integer(columns, "columns", least=1))
         rows = math.ceil(len(things) / width)
     fig = figure_or_new(fig, (PANEL * width, PANEL * rows + 0.3))
     panels = iter(add_grid(fig, rows, width, len(draws) * len(things)))

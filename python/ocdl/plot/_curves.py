@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
-from ocdl import _validation
-from ocdl._validation import FloatArray
-from ocdl.history import History
+from ocdl.base import validation as checks
+from ocdl.base.validation import FloatArray
 from ocdl.plot._axes import axes_or_new
 from ocdl.plot._classes import MARKERS, OKABE_ITO
+from ocdl.training.history import History
 
 Histories = History | Mapping[str, History] | Sequence[History]
 START = 0.5  # where iteration 0 is drawn: it has no place on a logarithmic axis
@@ -123,7 +123,7 @@ def _draw(
     every_iteration: bool,
 ) -> Curves:
     named = _named(histories)
-    legend = _validation.boolean(legend, "legend")
+    legend = checks.boolean(legend, "legend")
     ax = axes_or_new(ax, WIDE, "constrained")
     training: list[Line2D] = []
     validation: list[Line2D] = []

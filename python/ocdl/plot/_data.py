@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from ocdl import _validation
+from ocdl.base import validation
 from ocdl.plot._axes import axes_or_new, legend_beside
 from ocdl.plot._classes import Classes
 from ocdl.plot._plane import Plane, Window, features
@@ -45,7 +45,7 @@ def data(
     >>> [str(points.get_label()) for points in ocdl.plot.data(X, y).points]
     ['class 0', 'class 1']
     """
-    legend = _validation.boolean(legend, "legend")
+    legend = validation.boolean(legend, "legend")
     rows, known = features(X), Classes.of(y, classes)
     numbers = known.numbers(y, len(rows))
     plane = Plane.of(rows, "x")

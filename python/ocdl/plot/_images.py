@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
-from ocdl import _validation
-from ocdl._validation import FloatArray
+from ocdl.base import validation
+from ocdl.base.validation import FloatArray
 from ocdl.plot._axes import axes_or_new
 
 GAP = 0.06  # between images, in widths of one
@@ -87,7 +87,7 @@ def images(
 
 
 def _pictures(one: ArrayLike, name: str) -> FloatArray:
-    row = _validation.real_array(one, name, np.dtype(np.float64))
+    row = validation.real_array(one, name, np.dtype(np.float64))
     accepted = f"{name} must have shape (images, height, width) or (images, pixels)"
     if row.ndim not in (2, 3) or 0 in row.shape:
         raise ValueError(f"{accepted}, got {row.shape}")
@@ -104,7 +104,7 @@ def _limits(limits: tuple[float, float]) -> tuple[float, float]:
         low, high = limits
     except (TypeError, ValueError) as error:
         raise TypeError(f"limits must be a pair of numbers, (black, white), got {limits!r}") from error
-    black, white = _validation.real(low, "limits[0]"), _validation.real(high, "limits[1]")
+    black, white = validation.real(low, "limits[0]"), validation.real(high, "limits[1]")
     if not black < white:
         raise ValueError(f"limits must increase, from black to white, got {limits!r}")
     return black, white

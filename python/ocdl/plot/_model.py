@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ocdl._validation import FloatArray
-from ocdl.controls import Controls
+from ocdl.base.validation import FloatArray
+from ocdl.model.controls import Controls
+from ocdl.model.objective import probabilities
 from ocdl.network import Network
-from ocdl.objective import probabilities
 from ocdl.plot._classes import Classes
 from ocdl.plot._plane import Plane
 

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from ocdl import _validation
-from ocdl._validation import FloatArray
+from ocdl.base import validation
+from ocdl.base.validation import FloatArray
 
 PROJECTED = "projection onto two principal axes"
 ROWS = 1024  # that are looked at together: a trajectory of images fills memory once, not four times
@@ -114,7 +114,7 @@ class Plane:
 
 def features(X: ArrayLike) -> FloatArray:
     """Return data as rows of at least one number."""
-    rows = _validation.real_array(X, "X", np.dtype(np.float64))
+    rows = validation.real_array(X, "X", np.dtype(np.float64))
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(
             f"X must have two dimensions, (samples, features), and none of them 0, got shape {rows.shape}; "

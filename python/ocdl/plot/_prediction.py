@@ -7,7 +7,7 @@ from matplotlib.contour import QuadContourSet
 from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
-from ocdl import _validation
+from ocdl.base import validation
 from ocdl.plot._axes import axes_or_new, legend_beside
 from ocdl.plot._model import flow_of
 from ocdl.plot._plane import Plane, Window, features
@@ -60,8 +60,8 @@ def prediction(
     flow = flow_of(model)
     rows = features(X)
     numbers = flow.classes.numbers(y, len(rows))
-    legend = _validation.boolean(legend, "legend")
-    resolution = _validation.integer(resolution, "resolution", least=2)
+    legend = validation.boolean(legend, "legend")
+    resolution = validation.integer(resolution, "resolution", least=2)
     plane = Plane.of(rows, "x")
     positions = plane.coordinates(rows)
     window = Window.around(positions)

@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.contour import QuadContourSet
 from matplotlib.image import AxesImage
 
-from ocdl._validation import FloatArray, LabelArray
+from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.plot._classes import Classes
 from ocdl.plot._plane import Window
 

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure, SubFigure
 from numpy.typing import ArrayLike
 
-from ocdl import _validation
+from ocdl.base import validation
 from ocdl.plot._axes import add_grid, figure_or_new, readable, spread
 from ocdl.plot._model import flow_of
 from ocdl.plot._plane import Plane, Window
@@ -67,8 +67,8 @@ def snapshots(
     chosen = chosen_layers(layers, flow.network.n_layers)
     states = flow.states(X)[chosen]
     numbers = flow.classes.numbers(y, states.shape[1])
-    legend, same_limits = _validation.boolean(legend, "legend"), _validation.boolean(same_limits, "same_limits")
-    resolution = _validation.integer(resolution, "resolution", least=2)
+    legend, same_limits = validation.boolean(legend, "legend"), validation.boolean(same_limits, "same_limits")
+    resolution = validation.integer(resolution, "resolution", least=2)
     plane = Plane.of(states, "y")
     positions = plane.coordinates(states)
     if same_limits:
@@ -97,7 +97,7 @@ def snapshots(
 def chosen_layers(layers: int | Sequence[int], n_layers: int) -> list[int]:
     """Return the layers to show, each a number from 0 to N."""
     if not isinstance(layers, (Sequence, np.ndarray)) or isinstance(layers, str):
-        return spread(_validation.integer(layers, "layers", least=1), n_layers)
+        return spread(validation.integer(layers, "layers", least=1), n_layers)
     if len(layers) == 0:
         raise ValueError(f"layers must name at least one layer from 0 to {n_layers}, got none")
-    return [_validation.integer_up_to(layer, f"layers[{i}]", n_layers + 1) for i, layer in enumerate(layers)]
+    return [validation.integer_up_to(layer, f"layers[{i}]", n_layers + 1) for i, layer in enumerate(layers)]

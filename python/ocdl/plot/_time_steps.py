@@ -11,12 +11,12 @@ from matplotlib.container import BarContainer
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from ocdl import _validation
-from ocdl._validation import FloatArray
-from ocdl.controls import Controls
-from ocdl.history import History
+from ocdl.base import validation
+from ocdl.base.validation import FloatArray
+from ocdl.model.controls import Controls
 from ocdl.plot._axes import axes_or_new
 from ocdl.plot._classes import OKABE_ITO
+from ocdl.training.history import History
 
 HATCHES = ("", "////", "----", "xxxx", "....", "++++", "||||", "oooo")
 WIDE = (5.6, 3.4)  # inches
@@ -64,7 +64,7 @@ def time_steps(
     if not named:
         raise ValueError("steps must be an array, Controls, a History or a mapping of names to these, got an empty one")
     values = [_steps_of(one, f"steps[{name!r}]" if name else "steps") for name, one in named.items()]
-    legend = _validation.boolean(legend, "legend")
+    legend = validation.boolean(legend, "legend")
     ax = axes_or_new(ax, WIDE, "constrained")
     width = GROUP / len(values)
     ax.axhline(0, color="0.2", linewidth=0.8, zorder=2)
@@ -98,7 +98,7 @@ def _steps_of(one: Any, name: str) -> FloatArray:
         one = one.h
     elif isinstance(one, History):
         one = one.time_steps[-1]
-    h = _validation.real_array(one, name, np.dtype(np.float64))
+    h = validation.real_array(one, name, np.dtype(np.float64))
     if h.ndim != 1:
         raise ValueError(f"{name} must have one dimension, (layers,), got shape {h.shape}")
     if len(h) == 0:

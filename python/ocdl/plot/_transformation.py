@@ -7,8 +7,8 @@ from matplotlib.contour import QuadContourSet
 from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
-from ocdl import _validation
-from ocdl._validation import FloatArray, LabelArray
+from ocdl.base import validation
+from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.plot._axes import axes_or_new, legend_beside
 from ocdl.plot._model import Flow, flow_of
 from ocdl.plot._plane import Plane, Window
@@ -53,8 +53,8 @@ def transformation(
     flow = flow_of(model)
     states = flow.states(X)[-1]
     numbers = flow.classes.numbers(y, len(states))
-    legend = _validation.boolean(legend, "legend")
-    resolution = _validation.integer(resolution, "resolution", least=2)
+    legend = validation.boolean(legend, "legend")
+    resolution = validation.integer(resolution, "resolution", least=2)
     plane = Plane.of(states, "y")
     ax = axes_or_new(ax)
     scene = draw_states(ax, flow, plane, states, numbers, Window.around(plane.coordinates(states)), resolution)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure as Canvas
 
 import ocdl
-from ocdl.disk import replace_file
 from ocdl.reproduce.claims import Verdict, verdicts
 from ocdl.reproduce.figures import FIGURES, Figure
 from ocdl.reproduce.report import Drawn, Setting, index
@@ -20,6 +19,7 @@ from ocdl.reproduce.results import Results
 from ocdl.reproduce.runs import MNIST, Run, data_of
 from ocdl.reproduce.schedule import outcomes
 from ocdl.reproduce.store import Outcome, Store
+from ocdl.storage.disk import replace_file
 
 __all__ = ["FIGURES", "PAGE", "Progress", "Reproduction", "reproduce"]
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ocdl._validation import FloatArray
+from ocdl.base.validation import FloatArray
 from ocdl.reproduce.runs import Data
 from ocdl.reproduce.store import Outcome
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ocdl import optimisers
-from ocdl._validation import FloatArray, LabelArray
-from ocdl.controls import Controls
+from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.datasets import GENERATORS
-from ocdl.mnist import load_mnist100
+from ocdl.datasets.mnist import load_mnist100
+from ocdl.model.controls import Controls
+from ocdl.model.objective import Objective
 from ocdl.network import Network
-from ocdl.objective import Objective
-from ocdl.optimisers import Armijo, Backtracking
-from ocdl.training import Result, Stop, train
+from ocdl.training import optimisers
+from ocdl.training.loop import Result, Stop, train
+from ocdl.training.optimisers import Armijo, Backtracking
 
 DATASETS = tuple(GENERATORS)
 MNIST = "mnist100"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
 
+from ocdl.base.threads import limited_threads
 from ocdl.reproduce.runs import Run
 from ocdl.reproduce.store import Outcome, Store
-from ocdl.threads import limited_threads
-from ocdl.training import Status, Stop
+from ocdl.training.loop import Status, Stop
 
 
 def outcomes(runs: Iterable[Run], store: Store, jobs: int, mnist: str | None = None) -> Iterator[Outcome]:

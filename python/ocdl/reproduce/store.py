@@ -11,13 +11,13 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 import ocdl
-from ocdl._validation import FloatArray
-from ocdl.controls import Controls
-from ocdl.disk import replace_file
-from ocdl.history import History
+from ocdl.base.validation import FloatArray
+from ocdl.model.controls import Controls
 from ocdl.network import Network
 from ocdl.reproduce.runs import SHOWN, Data, Run
-from ocdl.training import Result
+from ocdl.storage.disk import replace_file
+from ocdl.training.history import History
+from ocdl.training.loop import Result
 
 MOST_CONTROLS = 10**6  # numbers; the controls of larger networks are not kept
 

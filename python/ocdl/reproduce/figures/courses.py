@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from ocdl import plot
-from ocdl.history import History
 from ocdl.reproduce.figures._figure import Figure, Table
 from ocdl.reproduce.results import Results
 from ocdl.reproduce.store import Outcome
+from ocdl.training.history import History
 
 DATASETS = ("donut1d", "donut2d", "spiral", "squares")  # in the order of the paper's panels
 

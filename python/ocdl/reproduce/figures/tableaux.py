@@ -7,10 +7,10 @@ from fractions import Fraction
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from ocdl.model.tableau import Tableau
 from ocdl.reproduce.figures._figure import Figure, Table
 from ocdl.reproduce.results import Results
 from ocdl.reproduce.runs import METHODS
-from ocdl.tableau import Tableau
 
 
 def _draw(results: Results, canvas: Canvas) -> None:

@@ -1,0 +1,1 @@
+"""What the theory says of a network, measured, and what its derivatives say of the data."""

@@ -1,0 +1,94 @@
+"""Whether a network's flow stretches what it carries, layer by layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocdl.base.validation import FloatArray
+from ocdl.model.controls import Controls
+
+if TYPE_CHECKING:
+    from ocdl.network import Network
+
+ENTRIES = 2**22  # of Jacobians that are held at a time, however many samples there are
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How a network's flow treats small variations of the state; prints as a table.
+
+    Made by `Network.stability`. All values are the largest over the samples.
+
+    Attributes
+    ----------
+    steps : ndarray of shape (layers,)
+        The time steps h.
+    growth : ndarray of shape (layers,)
+        The largest factor by which layer j stretches a variation, |v[j+1]| / |v[j]|: the norm of dy[j+1]/dy[j].
+    total_growth : ndarray of shape (layers,)
+        The same from the first state on, |v[j+1]| / |v[0]|.
+    abscissa : ndarray of shape (layers,)
+        The spectral abscissa of the vector field: the largest real part of an eigenvalue of df/dy at y[j]. For steps
+        forward in time, variations grow where it is positive and do not where the flow is contractive.
+    """
+
+    steps: NDArray[np.float64]
+    growth: NDArray[np.float64]
+    total_growth: NDArray[np.float64]
+    abscissa: NDArray[np.float64]
+
+    def __str__(self) -> str:
+        rows = zip(self.steps, self.growth, self.total_growth, self.abscissa, strict=True)
+        lines = ["layer       step     growth      total   abscissa"]
+        lines += [f"{layer:5d}" + "".join(f" {number:10.4g}" for number in row) for layer, row in enumerate(rows)]
+        return "\n".join(lines)
+
+
+def stability_along(net: Network, u: Controls, states: FloatArray) -> Stability:
+    """Return the stability of the flow along these states, (layers + 1, samples, dim)."""
+    growth, total_growth, abscissa = (np.zeros(net.n_layers) for _ in range(3))
+    abscissa -= np.inf
+    at_once = max(1, ENTRIES // net.dim**2)
+    for first in range(0, states.shape[1], at_once):
+        chunk = np.ascontiguousarray(states[:, first : first + at_once])
+        total = np.eye(net.dim)
+        for layer, y in enumerate(chunk[:-1]):
+            jacobian = _jacobians(net, _layer_controls(u, layer), y, {})
+            total = jacobian @ total
+            growth[layer] = max(growth[layer], _norm(jacobian))
+            total_growth[layer] = max(total_growth[layer], _norm(total))
+            for part in _stage_controls(u, layer) if net.stage_controls else [_layer_controls(u, layer)]:
+                # One Euler step of size 1 has the Jacobian I + df/dy.
+                euler = {"tableau": "euler", "stage_controls": False}
+                field = _jacobians(net, part | {"h": [1.0]}, y, euler) - np.eye(net.dim)
+                abscissa[layer] = max(abscissa[layer], float(np.linalg.eigvals(field).real.max()))
+    return Stability(u.h.astype(np.float64), growth, total_growth, abscissa)
+
+
+def _layer_controls(u: Controls, layer: int) -> dict[str, FloatArray]:
+    """The controls of one layer, as those of a network that has no other."""
+    return {"K": u.K[layer : layer + 1], "b": u.b[layer : layer + 1], "h": u.h[layer : layer + 1]}
+
+
+def _stage_controls(u: Controls, layer: int) -> list[dict[str, FloatArray]]:
+    """The controls of each stage of a layer, as those of a network that has no other."""
+    return [{"K": K[None], "b": b[None]} for K, b in zip(u.K[layer], u.b[layer], strict=True)]
+
+
+def _jacobians(net: Network, controls: dict[str, Any], y: FloatArray, changes: dict[str, Any]) -> FloatArray:
+    """The derivatives of the state after one layer by the state before it, (samples, dim, dim)."""
+    sizes = {"n_features": net.dim, "augment": 0, "n_layers": 1, "n_outputs": 1, "time_steps": "fixed"}
+    layer = type(net)(**(net._arguments() | sizes | changes))
+    samples, dim = y.shape
+    directions = np.tile(np.eye(dim, dtype=net.dtype), (samples, 1))
+    columns = layer.tangent(layer.controls(**controls), np.repeat(y, dim, axis=0), dX=directions)[1]
+    jacobians: FloatArray = columns.reshape(samples, dim, dim).swapaxes(1, 2).astype(np.float64)
+    return jacobians
+
+
+def _norm(jacobians: FloatArray) -> float:
+    return float(np.linalg.norm(jacobians, 2, axis=(-2, -1)).max())

@@ -1,0 +1,1 @@
+"""What every other room stands on: checks of what comes in, random numbers, threads."""

@@ -1,0 +1,1 @@
+"""What ``ocdl bench`` measures, and the same networks written with other libraries."""

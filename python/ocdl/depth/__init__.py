@@ -1,0 +1,1 @@
+"""Depth as time: the same flow with more layers, or without those that last no time."""

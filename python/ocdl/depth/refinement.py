@@ -1,0 +1,177 @@
+"""Depth as time: the same flow with more layers, or with any number of them.
+
+A layer lasts |h[j]|. Layers that follow each other with steps of one sign are a *run*, along which the controls are a
+function of time; layers with step 0 last no time and interrupt no run. Where the sign changes the flow turns back, and
+nothing is interpolated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from ocdl.base import validation
+from ocdl.base.validation import FloatArray, LabelArray
+from ocdl.model.controls import Controls
+
+if TYPE_CHECKING:
+    from ocdl.network import Network
+
+__all__ = ["refine", "resample"]
+
+INTERPOLATIONS = ("linear", "constant")
+SomeNetwork = TypeVar("SomeNetwork", bound="Network")
+
+
+class Places(NamedTuple):
+    """Where new layers take their controls from: ``(1 - fraction) * old[lower] + fraction * old[upper]``."""
+
+    lower: LabelArray
+    upper: LabelArray
+    fraction: FloatArray
+
+
+def refine(
+    net: SomeNetwork, u: Controls, factor: int = 2, *, interpolation: str = "linear"
+) -> tuple[SomeNetwork, Controls]:
+    """Return a network with `factor` times as many layers on the same horizon, and controls for it.
+
+    Layer j becomes `factor` layers of step ``h[j] / factor``. Their K and b are interpolated in time; W and mu stay.
+
+    Parameters
+    ----------
+    u : Controls
+    factor : int
+        New layers per layer.
+    interpolation : {"linear", "constant"}
+        "linear": between the midpoints in time of the layers, constant before the first and after the last; where the
+        controls change little from layer to layer the flow is the same up to O(h). "constant": each new layer has the
+        controls of the layer that it is a part of, so that the ODE is the same and the flow differs by the error of
+        the method, O(h^order). Layers with step 0 are repeated, and nothing is interpolated between steps of
+        different signs. Stages with controls of their own are interpolated one by one.
+
+    Returns
+    -------
+    net : Network
+    u : Controls
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> net = ocdl.Network(1, 2, tableau="kutta4")
+    >>> u = net.controls(K=[[[1.0]], [[3.0]]])
+    >>> fine, v = net.refine(u)
+    >>> v.K.ravel().tolist(), v.h.tolist()
+    ([1.0, 1.5, 2.5, 3.0], [0.25, 0.25, 0.25, 0.25])
+    >>> net.refine(u, interpolation="constant")[1].K.ravel().tolist()
+    [1.0, 1.0, 3.0, 3.0]
+    """
+    h = _steps(net, u)
+    factor = validation.integer(factor, "factor", least=1)
+    validation.choice(interpolation, "interpolation", INTERPOLATIONS)
+    parents = np.repeat(np.arange(net.n_layers), factor)
+    places = Places(parents.copy(), parents.copy(), np.zeros(len(parents)))
+    inside = np.tile((np.arange(factor) + 0.5) / factor, net.n_layers)  # share of the parent's time at the midpoint
+    for run in _runs(h):
+        new = np.flatnonzero(np.isin(parents, run))
+        durations = np.abs(h[run])
+        starts = np.cumsum(durations) - durations
+        times = np.repeat(starts, factor) + inside[new] * np.repeat(durations, factor)
+        for whole, part in zip(places, _places(run, durations, times, interpolation), strict=True):
+            whole[new] = part
+    return _interpolated(net, u, places, np.repeat(h / factor, factor))
+
+
+def resample(
+    net: SomeNetwork, u: Controls, n_layers: int, *, interpolation: str = "linear"
+) -> tuple[SomeNetwork, Controls]:
+    """Return a network with any number of layers on the same horizon, and controls for it.
+
+    The layers of a run, that is of steps of one sign, are replaced by equally long ones that last as long together;
+    layers with step 0 vanish. The sum of the steps stays. K and b are taken at the midpoints of the new layers; W and
+    mu stay.
+
+    Parameters
+    ----------
+    u : Controls
+        At least one step is not 0.
+    n_layers : int
+        At least one for each run; they are shared out such that the longest step is as short as possible.
+    interpolation : {"linear", "constant"}
+        As for `refine`: between the midpoints of the old layers, or the controls of the old layer at that time (at the
+        border of two, of the later one).
+
+    Returns
+    -------
+    net : Network
+    u : Controls
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> net = ocdl.Network.preset("odenet", 1, 3)
+    >>> u = net.controls(K=[[[1.0]], [[7.0]], [[2.0]]], h=[0.75, 0.0, 0.25])
+    >>> net.resample(u, 4, interpolation="constant")[1].K.ravel().tolist()
+    [1.0, 1.0, 1.0, 2.0]
+    """
+    h = _steps(net, u)
+    n_layers = validation.integer(n_layers, "n_layers", least=1)
+    validation.choice(interpolation, "interpolation", INTERPOLATIONS)
+    runs = _runs(h)
+    if not runs:
+        raise ValueError("u.h is 0 in every layer: the network has no time to share out")
+    if n_layers < len(runs):
+        raise ValueError(
+            f"n_layers must be at least {len(runs)}, one for each run of steps of one sign, got {n_layers}"
+        )
+    sampled, steps = [], []
+    for run, count in zip(runs, _shared_out(n_layers, [float(np.abs(h[run]).sum()) for run in runs]), strict=True):
+        times = (np.arange(count) + 0.5) / count * np.abs(h[run]).sum()
+        sampled.append(_places(run, np.abs(h[run]), times, interpolation))
+        steps.append(np.full(count, h[run].sum() / count))
+    places = Places(*(np.concatenate(parts) for parts in zip(*sampled, strict=True)))
+    return _interpolated(net, u, places, np.concatenate(steps))
+
+
+def _steps(net: Network, u: Controls) -> FloatArray:
+    net._vector(u)
+    if not net.residual:
+        raise ValueError("a feed-forward network (residual=False) has no time, and cannot be refined or resampled")
+    return u.h.astype(np.float64)
+
+
+def _runs(h: FloatArray) -> list[LabelArray]:
+    moving = np.flatnonzero(h)
+    turns = np.flatnonzero(np.diff(np.sign(h[moving]))) + 1
+    return [run for run in np.split(moving, turns) if len(run)]
+
+
+def _shared_out(layers: int, durations: list[float]) -> LabelArray:
+    """Return how many layers each run gets: one, and as long as there are more, one where the steps are longest."""
+    counts = np.ones(len(durations), np.int64)
+    for _ in range(layers - len(durations)):
+        counts[np.argmax(durations / counts)] += 1
+    return counts
+
+
+def _places(run: LabelArray, durations: FloatArray, times: FloatArray, interpolation: str) -> Places:
+    ends, last = np.cumsum(durations), len(run) - 1
+    if interpolation == "constant":
+        position = np.searchsorted(ends, times, side="right").clip(0, last).astype(np.float64)
+    else:
+        position = np.interp(times, ends - durations + 0.5 * durations, np.arange(last + 1))
+    lower = np.floor(position).astype(np.int64)
+    return Places(run[lower], run[np.minimum(lower + 1, last)], position - lower)
+
+
+def _interpolated(net: SomeNetwork, u: Controls, places: Places, steps: FloatArray) -> tuple[SomeNetwork, Controls]:
+    new = replace(net, n_layers=len(steps))
+
+    def between(old: FloatArray) -> FloatArray:
+        fraction = places.fraction.reshape(-1, *(1,) * (old.ndim - 1))
+        found: FloatArray = (1 - fraction) * old[places.lower] + fraction * old[places.upper]
+        return found
+
+    return new, new.controls(K=between(u.K), b=between(u.b), h=steps, W=u.W, mu=u.mu)

@@ -1,0 +1,1 @@
+"""What a network is: method, controls, objective, architecture."""

@@ -1,0 +1,208 @@
+"""What a network is before it computes: its sizes, its method, its field, and the controls that fit them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from ocdl import _core
+from ocdl.base import validation
+from ocdl.base.randomness import random_source
+from ocdl.base.validation import FloatArray
+from ocdl.model.controls import PARTS, ControlLayout, Controls
+from ocdl.model.projection import project_simplex
+from ocdl.model.tableau import Tableau
+
+FIELDS = tuple(_core.field_names())
+TIME_STEPS = ("fixed", "free", "simplex")
+PRESETS: dict[str, dict[str, Any]] = {
+    "net": {"residual": False},
+    "resnet": {"time_steps": "fixed"},
+    "odenet": {"time_steps": "free"},
+    "odenet+simplex": {"time_steps": "simplex"},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Architecture:
+    """The arguments of `Network`, checked and converted, and what follows from them.
+
+    A value: immutable, compared and hashed by its arguments, written and pickled as the call that makes it.
+    """
+
+    n_features: int
+    n_layers: int
+    n_outputs: int
+    tableau: Tableau
+    residual: bool
+    field: str
+    activation: str
+    time_steps: str
+    horizon: float
+    augment: int
+    stage_controls: bool
+    dtype: np.dtype[Any]
+    _layout: ControlLayout = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        layers = (self.n_layers, self.stages) if self.stage_controls else (self.n_layers,)
+        steps = self.n_layers if self.residual else 0
+        classifier = (self.n_outputs, self.dim), (self.n_outputs,)
+        shapes = ((*layers, self.dim, self.dim), (*layers, self.dim), (steps,), *classifier)
+        object.__setattr__(self, "_layout", ControlLayout(shapes, self.dtype))
+
+    @classmethod
+    def preset(cls, architecture: str, n_features: int, n_layers: int, **overrides: Any) -> Self:
+        """Return one of the paper's four architectures.
+
+        Parameters
+        ----------
+        architecture : {"net", "resnet", "odenet", "odenet+simplex"}
+            Feed-forward; fixed steps; free steps; steps on the simplex.
+        n_features, n_layers : int
+            As for `Network`.
+        **overrides
+            Any other argument of `Network`.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Network.preset("odenet+simplex", 2, 20).time_steps
+        'simplex'
+        """
+        validation.choice(architecture, "architecture", tuple(PRESETS))
+        return cls(n_features, n_layers, **(PRESETS[architecture] | overrides))
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the state."""
+        return self.n_features + self.augment
+
+    @property
+    def stages(self) -> int:
+        """Stages per layer."""
+        return self.tableau.stages if self.residual else 1
+
+    @property
+    def n_controls(self) -> int:
+        """Length of the vector of controls."""
+        return self._layout.size
+
+    def init(self, random_state: Any = None, scheme: str = "paper") -> Controls:
+        """Return random controls to start a training from.
+
+        Parameters
+        ----------
+        random_state : None, int, numpy Generator or RandomState
+            The seed or the source of the random numbers.
+        scheme : {"paper", "scaled"}
+            "paper": K and W are standard normal. "scaled": they are divided by the square root of the dimension; the K
+            of a feed-forward network are random rotations and reflections instead, so that many layers do not lose the
+            data. In both, b and mu are 0 and the steps T/N.
+        """
+        validation.choice(scheme, "scheme", ("paper", "scaled"))
+        rng = random_source(random_state)
+        scale = 1.0 if scheme == "paper" else 1.0 / math.sqrt(self.dim)
+        K_shape, _, _, W_shape, _ = self._layout.shapes
+        K = scale * rng.standard_normal(K_shape)
+        if scheme == "scaled" and not self.residual:
+            K, triangular = np.linalg.qr(K)
+            K *= np.sign(np.diagonal(triangular, axis1=-2, axis2=-1))[..., None, :]
+        return self.controls(K=K, W=scale * rng.standard_normal(W_shape))
+
+    def controls(
+        self,
+        *,
+        K: ArrayLike | None = None,
+        b: ArrayLike | None = None,
+        h: ArrayLike | None = None,
+        W: ArrayLike | None = None,
+        mu: ArrayLike | None = None,
+    ) -> Controls:
+        """Return controls with these values, copied; what is missing is 0, and the steps are T/N.
+
+        Parameters
+        ----------
+        K, b, W, mu : array_like, optional
+            Arrays of the shapes that `Controls` lists.
+        h : array_like of shape (layers,), optional
+            Any finite steps; on a network with ``time_steps="simplex"`` a point of the simplex.
+        """
+        u = Controls(self._layout, np.zeros(self._layout.size, self.dtype))
+        stage = ", stages" if self.stage_controls else ""
+        meanings = (f"(layers{stage}, dim, dim)", f"(layers{stage}, dim)", "(layers,)", "(outputs, dim)", "(outputs,)")
+        if h is not None and not self.residual:
+            raise ValueError("h: a feed-forward network (residual=False) has no time steps")
+        u.h[...] = self.horizon / self.n_layers
+        for part, value, shape, meaning in zip(PARTS, (K, b, h, W, mu), self._layout.shapes, meanings, strict=True):
+            if value is not None:
+                getattr(u, part)[...] = validation.shaped(value, part, shape, meaning, self.dtype)
+        if self.time_steps == "simplex":
+            u.h[...] = self._onto_simplex(u.h)
+        return u
+
+    def from_vector(self, v: ArrayLike) -> Controls:
+        """Return the controls that a vector holds, ordered K, b, h, W, mu; the inverse of `Controls.to_vector`."""
+        size = (self._layout.size,)
+        return Controls(self._layout, validation.shaped(v, "v", size, "(n_controls,)", self.dtype).copy())
+
+    def _vector(self, u: Controls, name: str = "u") -> FloatArray:
+        if not isinstance(u, Controls):
+            raise TypeError(
+                f"{name} must be Controls, as net.init() and net.controls() make them, got {type(u).__name__}"
+            )
+        if u._layout is not self._layout and u._layout != self._layout:
+            own = Controls(self._layout, u._vector)
+            raise ValueError(f"{name} does not fit the network: it is {u!r}, the network takes {own!r}")
+        bad = _core.first_non_finite(u._vector)
+        if bad >= 0:
+            for part in PARTS:
+                validation.real_array(getattr(u, part), f"{name}.{part}", self.dtype)
+        return u._vector
+
+    def __reduce__(self) -> tuple[partial[Self], tuple[()]]:
+        return partial(type(self), **self._arguments()), ()
+
+    def __repr__(self) -> str:
+        shown = self._arguments() | {"tableau": self.tableau.name or self.tableau, "dtype": str(self.dtype)}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    def _arguments(self) -> dict[str, Any]:
+        return {argument.name: getattr(self, argument.name) for argument in dataclasses.fields(self) if argument.init}
+
+    def _onto_simplex(self, h: FloatArray) -> FloatArray:
+        tolerance = self.horizon * 1e3 * float(np.finfo(self.dtype).eps) * self.n_layers
+        with np.errstate(over="ignore"):  # an infinite sum is not the horizon either
+            lowest, total = int(np.argmin(h)), float(np.sum(h, dtype=np.float64))
+        if h[lowest] < 0:
+            raise ValueError(f"h[{lowest}] is {h[lowest]}; on the simplex no step is negative")
+        if abs(total - self.horizon) > tolerance:
+            raise ValueError(
+                f"h sums to {total} but must sum to the horizon {self.horizon}; ocdl.project_simplex moves it there"
+            )
+        return project_simplex(h, self.horizon)
+
+
+def method_of(tableau: str | Tableau) -> Tableau:
+    """Return the method of this name, or the method itself."""
+    if isinstance(tableau, str):
+        tableau = Tableau.named(tableau)
+    if not isinstance(tableau, Tableau):
+        raise TypeError(f"tableau must be a name or a Tableau, got {type(tableau).__name__}")
+    return tableau
+
+
+def float_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return float64 or float32, in the byte order of the machine."""
+    try:
+        known = np.dtype(dtype)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise TypeError(f"dtype must be 'float64' or 'float32', got {dtype!r}") from error
+    if known not in (np.dtype(np.float64), np.dtype(np.float32)):
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
+    return known.newbyteorder("=")

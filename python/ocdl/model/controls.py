@@ -1,0 +1,172 @@
+"""The controls of a network: one vector with names for its parts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocdl.base import validation
+from ocdl.base.validation import FloatArray
+
+__all__ = ["Controls"]
+
+PARTS = ("K", "b", "h", "W", "mu")
+
+
+@dataclass(frozen=True)
+class ControlLayout:
+    """The shapes of the parts, in the order in which they stand in the vector."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def size(self) -> int:
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    def view(self, vector: FloatArray, part: str) -> FloatArray:
+        """Return the part of a vector, sharing its memory."""
+        index = PARTS.index(part)
+        start = sum(math.prod(shape) for shape in self.shapes[:index])
+        shape = self.shapes[index]
+        return vector[start : start + math.prod(shape)].reshape(shape)
+
+
+class Controls:
+    """Controls of a network, or anything of their shape: a gradient, a direction.
+
+    Made by `Network.init`, `Network.controls` and `Network.from_vector`. The parts are views of one vector: changing
+    ``u.K[0]`` changes the controls. ``+``, ``-`` and multiplication with a number act on all parts.
+
+    Attributes
+    ----------
+    K : ndarray of shape (layers, dim, dim), or (layers, stages, dim, dim) with stage controls
+    b : ndarray of shape (layers, dim), or (layers, stages, dim)
+    h : ndarray of shape (layers,); empty for a feed-forward network
+    W : ndarray of shape (outputs, dim)
+    mu : ndarray of shape (outputs,)
+    X : ndarray of shape (samples, features) or None
+        Only on a gradient that was asked for with ``input_grad=True``: the derivative with respect to the data.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> net = ocdl.Network(2, 3)
+    >>> u = net.init(random_state=0)
+    >>> u.K.shape, u.b.shape, u.h.shape
+    ((3, 2, 2), (3, 2), (3,))
+    >>> (u - 0.5 * u).norm() == 0.5 * u.norm()
+    True
+    """
+
+    __slots__ = ("X", "_layout", "_vector")
+    __array_ufunc__ = None  # a NumPy number times controls is our __rmul__, not an array of objects
+
+    def __init__(self, layout: ControlLayout, vector: FloatArray, X: FloatArray | None = None) -> None:
+        self._layout = layout
+        self._vector = vector
+        self.X = X
+
+    @property
+    def K(self) -> FloatArray:
+        return self._layout.view(self._vector, "K")
+
+    @property
+    def b(self) -> FloatArray:
+        return self._layout.view(self._vector, "b")
+
+    @property
+    def h(self) -> FloatArray:
+        return self._layout.view(self._vector, "h")
+
+    @property
+    def W(self) -> FloatArray:
+        return self._layout.view(self._vector, "W")
+
+    @property
+    def mu(self) -> FloatArray:
+        return self._layout.view(self._vector, "mu")
+
+    def to_vector(self) -> NDArray[Any]:
+        """Return a copy of all controls as one vector, ordered K, b, h, W, mu."""
+        return self._vector.copy()
+
+    def copy(self) -> Self:
+        """Return controls with memory of their own."""
+        return type(self)(self._layout, self._vector.copy(), None if self.X is None else self.X.copy())
+
+    def dot(self, other: Controls) -> float:
+        """Return the inner product over all parts."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = float(self._vector @ self._vector_of(other, "dot"))
+        if not math.isfinite(product):
+            raise FloatingPointError(f"dot: the product overflows {self._layout.dtype}; scale the controls down")
+        return product
+
+    def norm(self) -> float:
+        """Return the Euclidean norm over all parts."""
+        with np.errstate(over="ignore"):
+            norm = float(np.linalg.norm(self._vector))
+        if norm == 0 or math.isinf(norm):  # the squares may have left the range although the norm has not
+            largest = float(np.abs(self._vector).max())
+            norm = largest * float(np.linalg.norm(self._vector / largest)) if 0 < largest < math.inf else largest
+        if math.isinf(norm):
+            raise FloatingPointError("norm: it is beyond the range of float64; scale the controls down")
+        return norm
+
+    def __add__(self, other: object) -> Self:
+        if not isinstance(other, Controls):
+            return NotImplemented
+        return self._combined(np.add, self._vector_of(other, "+"), "+")
+
+    def __sub__(self, other: object) -> Self:
+        if not isinstance(other, Controls):
+            return NotImplemented
+        return self._combined(np.subtract, self._vector_of(other, "-"), "-")
+
+    def __mul__(self, factor: object) -> Self:
+        if not isinstance(factor, Real):
+            return NotImplemented
+        return self._combined(np.multiply, validation.real(factor, "the factor of controls"), "*")
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: object) -> Self:
+        if not isinstance(divisor, Real):
+            return NotImplemented
+        number = validation.real(divisor, "the divisor of controls")
+        if number == 0:
+            raise ZeroDivisionError("the divisor of controls must not be 0")
+        return self._combined(np.divide, number, "/")
+
+    def __neg__(self) -> Self:
+        return self._with(-self._vector)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self._layout, self._vector, self.X))
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{part} {shape}" for part, shape in zip(PARTS, self._layout.shapes, strict=True))
+        return f"<Controls {parts}, {self._layout.dtype}>"
+
+    def _with(self, vector: FloatArray) -> Self:
+        return type(self)(self._layout, vector)
+
+    def _combined(self, operation: np.ufunc, other: FloatArray | float, sign: str) -> Self:
+        try:
+            with np.errstate(over="raise", divide="raise", invalid="raise"):
+                return self._with(operation(self._vector, other, dtype=self._layout.dtype))
+        except FloatingPointError as error:
+            raise FloatingPointError(f"{sign}: the result is beyond the range of {self._layout.dtype}") from error
+
+    def _vector_of(self, other: Controls, operation: str) -> FloatArray:
+        if not isinstance(other, Controls):
+            raise TypeError(f"{operation} takes controls, got {type(other).__name__}")
+        if other._layout != self._layout:
+            raise ValueError(f"{operation}: controls of different networks, {self!r} and {other!r}")
+        return other._vector

@@ -1,0 +1,39 @@
+"""Where the numbers of an evaluation left the finite range, or the equations of an implicit method had no solution."""
+
+from typing import NoReturn
+
+import numpy as np
+
+from ocdl import _core
+from ocdl.base.validation import FloatArray
+
+ROWS = 256  # go forward at a time: the search needs little memory, however many samples there are
+
+
+def report(core_network: _core.Network, vector: FloatArray, X: FloatArray) -> NoReturn:
+    """Go forward again and raise a FloatingPointError that names the first sample and layer that are not finite."""
+    for first in range(0, len(X), ROWS):
+        states, outputs = core_network.forward(vector, X[first : first + ROWS], True)
+        for layer, state in enumerate(states):
+            bad = _core.first_non_finite(state)
+            if bad >= 0:
+                sample = first + bad // state.shape[1]
+                if core_network.is_implicit and np.isnan(state.flat[bad]):
+                    raise FloatingPointError(
+                        f"the stage equations of layer {layer - 1} of {len(states) - 1} were not solved for sample "
+                        f"{sample}: Newton's method does not converge; take shorter steps, or scale the controls down"
+                    )
+                raise FloatingPointError(
+                    f"the flow overflows {vector.dtype}: the state of sample {sample} is not "
+                    f"finite after layer {layer - 1} of {len(states) - 1}; scale the data or the controls down"
+                )
+        bad = _core.first_non_finite(outputs)
+        if bad >= 0:
+            raise FloatingPointError(
+                f"the outputs W y + mu overflow {vector.dtype} for sample {first + bad // outputs.shape[1]}; "
+                "scale the data or the controls down"
+            )
+    raise FloatingPointError(
+        f"the objective or its derivatives overflow {vector.dtype} although the flow is finite; "
+        "scale the data or the controls down"
+    )

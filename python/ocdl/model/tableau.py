@@ -1,0 +1,229 @@
+"""Runge-Kutta methods as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ocdl import _core
+from ocdl.base import validation
+
+__all__ = ["Tableau", "tableaux"]
+
+
+class Tableau:
+    """The coefficients of a Runge-Kutta method.
+
+    One step of size ``h`` for ``y' = f(y)`` with ``s`` stages is ::
+
+        y_i = y + h * sum_j A[i, j] * k_j,   k_i = f(y_i),   y_new = y + h * sum_i b[i] * k_i
+
+    A tableau is immutable. Two tableaux are equal when their coefficients ``A``, ``b`` and ``c`` are, whatever their
+    names.
+
+    Parameters
+    ----------
+    A : array_like of shape (s, s)
+        Stage coefficients. Fractions are welcome.
+    b : array_like of shape (s,)
+        Weights; they sum to 1.
+    c : array_like of shape (s,), optional
+        Abscissae; by default the row sums of `A`.
+    name : str, optional
+        What to call the method. An empty name counts as none.
+
+    Attributes
+    ----------
+    A, b, c : ndarray of float64
+        The coefficients, read-only.
+    name : str or None
+        The name, if there is one.
+    stages : int
+        The number of stages, ``s``.
+    order : int
+        The order of convergence, derived from the order conditions of all rooted trees of up to six nodes. Methods
+        of a higher order report 6.
+    is_explicit : bool
+        Whether `A` is strictly lower triangular.
+
+    Raises
+    ------
+    TypeError
+        If a coefficient is not a real number or `name` not a string.
+    ValueError
+        If a shape does not fit, a coefficient is not finite or `b` does not sum to 1.
+
+    See Also
+    --------
+    tableaux : The names that `Tableau.named` knows.
+
+    Examples
+    --------
+    >>> from ocdl import Tableau
+    >>> Tableau.named("kutta4")
+    <Tableau kutta4: 4 stages, order 4, explicit>
+
+    A method of one's own derives its properties from its coefficients:
+
+    >>> from fractions import Fraction
+    >>> twelfth = Fraction(1, 12)
+    >>> radau = Tableau([[5 * twelfth, -twelfth], [9 * twelfth, 3 * twelfth]], [9 * twelfth, 3 * twelfth])
+    >>> radau.order, radau.is_explicit
+    (3, False)
+    >>> radau.c.round(6).tolist()
+    [0.333333, 1.0]
+    """
+
+    __slots__ = ("_core_tableau",)
+
+    _core_tableau: _core.Tableau
+
+    def __init__(self, A: ArrayLike, b: ArrayLike, c: ArrayLike | None = None, *, name: str | None = None) -> None:
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"name must be a string or None, got {type(name).__name__}")
+        validation.text(name or "", "name")
+        core_tableau = _core.Tableau(
+            _coefficients(A, "A", ndim=2),
+            _coefficients(b, "b", ndim=1),
+            None if c is None else _coefficients(c, "c", ndim=1),
+            name or "",
+        )
+        object.__setattr__(self, "_core_tableau", core_tableau)
+
+    @classmethod
+    def _wrap(cls, core_tableau: _core.Tableau) -> Self:
+        tableau = cls.__new__(cls)
+        object.__setattr__(tableau, "_core_tableau", core_tableau)
+        return tableau
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """Look up a method by its name.
+
+        Parameters
+        ----------
+        name : str
+            One of `tableaux()`.
+
+        Returns
+        -------
+        Tableau
+
+        Raises
+        ------
+        TypeError
+            If `name` is not a string.
+        ValueError
+            If no method has this name; the message lists those there are.
+
+        Examples
+        --------
+        >>> from ocdl import Tableau
+        >>> Tableau.named("improved_euler").A.tolist()
+        [[0.0, 0.0], [1.0, 0.0]]
+        """
+        return cls._wrap(_core.Tableau.named(validation.text(name, "name")))
+
+    @property
+    def A(self) -> NDArray[np.float64]:
+        return self._core_tableau.A
+
+    @property
+    def b(self) -> NDArray[np.float64]:
+        return self._core_tableau.b
+
+    @property
+    def c(self) -> NDArray[np.float64]:
+        return self._core_tableau.c
+
+    @property
+    def name(self) -> str | None:
+        return self._core_tableau.name or None
+
+    @property
+    def stages(self) -> int:
+        return self._core_tableau.stages
+
+    @property
+    def order(self) -> int:
+        return self._core_tableau.order
+
+    @property
+    def is_explicit(self) -> bool:
+        return self._core_tableau.is_explicit
+
+    def adjoint(self) -> Self:
+        """The partner with which this method forms a symplectic pair.
+
+        Applied to the costates of the optimal control problem it gives the exact gradient of the discrete problem.
+        Its coefficients are ``b[j] - b[j] * A[j, i] / b[i]``, its weights those of this method.
+
+        Returns
+        -------
+        Tableau
+
+        Raises
+        ------
+        ValueError
+            If a weight is 0; the message names the stage, counted from 1. Gradients do not need the partner and work
+            with such methods too.
+
+        Examples
+        --------
+        The explicit and the implicit Euler method together are symplectic Euler:
+
+        >>> from ocdl import Tableau
+        >>> Tableau.named("euler").adjoint() == Tableau([[1]], [1])
+        True
+        """
+        return self._wrap(self._core_tableau.adjoint())
+
+    def __repr__(self) -> str:
+        title = "Tableau" if self.name is None else f"Tableau {self.name}"
+        stages = "1 stage" if self.stages == 1 else f"{self.stages} stages"
+        return f"<{title}: {stages}, order {self.order}, {'explicit' if self.is_explicit else 'implicit'}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tableau):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, part), getattr(other, part)) for part in ("A", "b", "c"))
+
+    def __hash__(self) -> int:
+        # Numbers, not bytes: 0.0 and -0.0 are equal and have to hash alike.
+        return hash((*self.A.flat, *self.b, *self.c))
+
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[NDArray[np.float64], ...]]:
+        return partial(type(self), name=self.name), (self.A, self.b, self.c)
+
+    def __setattr__(self, attribute: str, value: object) -> NoReturn:
+        raise AttributeError(f"a Tableau is immutable: cannot assign {attribute!r}; build a new Tableau instead")
+
+    def __delattr__(self, attribute: str) -> NoReturn:
+        raise AttributeError(f"a Tableau is immutable: cannot delete {attribute!r}")
+
+
+def tableaux() -> list[str]:
+    """The names of the methods that `Tableau.named` knows.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> ocdl.tableaux()[:4]
+    ['euler', 'improved_euler', 'kutta3', 'kutta4']
+    """
+    return _core.tableau_names()
+
+
+def _coefficients(values: ArrayLike, name: str, *, ndim: int) -> NDArray[np.float64]:
+    array = validation.real_array(values, name, np.dtype(np.float64))
+    if array.ndim != ndim:
+        raise ValueError(f"{name} must be an array of {ndim} dimension(s), got {array.ndim}: shape {array.shape}")
+    return array

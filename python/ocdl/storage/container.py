@@ -1,0 +1,269 @@
+"""The container of every file: one safetensors file with a description, a digest and arrays.
+
+Its ``__metadata__`` has five texts: ``format`` is "ocdl", ``format_version`` a whole number, ``kind`` "model" or
+"checkpoint", ``description`` JSON, and ``sha256`` the digest of the whole file with 64 zeros in the digest's place: no
+byte can change unnoticed. A digest is no signature. A file by an enemy has one that is right, so that everything behind
+it is checked as well, and no file costs more memory than twice its size and 16 MB.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import operator
+import os
+import re
+import stat
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, deserialize
+from safetensors.numpy import save as serialise
+
+from ocdl.base import validation
+from ocdl.storage.disk import open_at_once, replace_file
+
+FilePath = str | os.PathLike[str]
+Arrays = dict[str, NDArray[Any]]
+
+FORMAT_VERSION = 1
+KINDS = {"model": "load it with ocdl.load(path)", "checkpoint": "resume it with ocdl.train(resume=path)"}
+METADATA = ("format", "format_version", "kind", "description", "sha256")
+DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8"}
+NO_DIGEST = "0" * 64
+DIGEST_FIELD = '"sha256":"'  # nothing else in a header looks like this: quotes inside of texts are escaped
+
+# Limits on a header, and on the description in it, that keep what they become in memory below 16 MB.
+LARGEST_HEADER = 2**20
+MOST_TOKENS = 100_000
+DEEPEST_NESTING = 32
+MOST_DIGITS = 1000
+LARGEST_NUMBER = 10**MOST_DIGITS
+TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)  # it reads every character once
+
+
+class ModelFileError(ValueError):
+    """A file that is damaged, truncated, foreign or newer, or whose contents do not fit together; it says which."""
+
+
+def write_container(path: FilePath, kind: str, description: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a file of this kind, whole or not at all.
+
+    The description is what JSON can hold; its keys name the offender in messages: ``metadata['accuracy'] must be
+    finite, got nan``. The arrays have a type in `DTYPES` and names in ASCII.
+    """
+    name = os.fsdecode(path)
+    validation.choice(kind, "kind", tuple(KINDS))
+    for key, value in description.items():
+        _require_json(value, key, nesting=2)
+    text = json.dumps(description, allow_nan=False)
+    _parsed(text, "the description")
+    metadata = dict(zip(METADATA, ("ocdl", str(FORMAT_VERSION), kind, text, NO_DIGEST), strict=True))
+    data = memoryview(serialise({key: _little_endian(key, array) for key, array in arrays.items()}, metadata))
+    start = 8 + int.from_bytes(data[:8], "little")
+    # safetensors writes the metadata in an order that changes from run to run; equal contents make equal files.
+    header = json.dumps(json.loads(bytes(data[8:start])), sort_keys=True, separators=(",", ":")).encode("ascii")
+    header += b" " * (-len(header) % 8)
+    if len(header) > LARGEST_HEADER:
+        raise ValueError(f"the description makes a header of {len(header)} bytes; {LARGEST_HEADER} are accepted")
+    front = len(header).to_bytes(8, "little") + header
+    place = front.index((DIGEST_FIELD + NO_DIGEST).encode()) + len(DIGEST_FIELD)
+    digest = _sha256(front, data[start:]).encode()
+    replace_file(name, front[:place] + digest + front[place + len(NO_DIGEST) :], data[start:])
+
+
+def read_container(path: FilePath, kind: str) -> tuple[dict[str, Any], Arrays]:
+    """Return description and arrays of a file of this kind; whatever is wrong with them raises a ModelFileError."""
+    name = os.fsdecode(path)
+    validation.choice(kind, "kind", tuple(KINDS))
+    with open(name, "rb", opener=open_at_once) as file:
+        try:
+            data, metadata = _read(file)
+            if metadata["kind"] != kind:
+                advice = KINDS.get(metadata["kind"], f"this ocdl knows {', '.join(KINDS)}")
+                raise ValueError(f"is a {metadata['kind']:.80}, not a {kind}; {advice}")
+            arrays = _arrays(data)
+            del data
+            description = _parsed(metadata["description"], "is malformed: its description")
+            if not isinstance(description, dict):
+                raise ValueError(f"is malformed: its description must be a dict, got {type(description).__name__}")
+        except ValueError as error:
+            raise refusal(path, str(error)) from error
+    return description, arrays
+
+
+def exact_record(value: object, name: str, expected: list[str] | tuple[str, ...]) -> dict[str, Any]:
+    """Return a dict that has exactly the expected keys."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} must be a dict, got {type(value).__name__}")
+    missing = [key for key in expected if key not in value]
+    if missing:
+        raise ValueError(f"{name} lacks {', '.join(missing)}")
+    unknown = [key for key in value if key not in expected]
+    if unknown:
+        raise ValueError(f"{name} has {unknown[0]!r:.80}, which is none of {', '.join(expected)}")
+    return value
+
+
+def refusal(path: FilePath, reason: str) -> ModelFileError:
+    """Return the error to raise for a file; the reason is what follows the name in a sentence."""
+    return ModelFileError(f"{os.fsdecode(path)!r} {reason:.600}")
+
+
+def _read(file: BinaryIO) -> tuple[bytes, dict[str, str]]:
+    """Return all bytes of a file and its metadata, once its size, its format, its version and its digest are right."""
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("is no regular file; a model cannot be read from a pipe or a device")
+    size = status.st_size
+    front = file.read(8)
+    if len(front) < 8:
+        raise ValueError(f"is truncated, or no ocdl file: it has {len(front)} bytes")
+    start = 8 + int.from_bytes(front, "little")
+    if start - 8 > LARGEST_HEADER:
+        raise ValueError(f"is no ocdl file: its header would take {start - 8} bytes, ocdl writes {LARGEST_HEADER}")
+    front += file.read(start - 8)
+    if len(front) < start:
+        raise ValueError(f"is truncated: it has {len(front)} bytes, its header alone takes {start}")
+    metadata, length = _header(front[8:])
+    if start + length != size:
+        state = "truncated" if size < start + length else "damaged"
+        raise ValueError(f"is {state}: it has {size} bytes where its header describes {start + length}")
+    place = front.find((DIGEST_FIELD + metadata["sha256"]).encode()) + len(DIGEST_FIELD)
+    file.seek(0)
+    data = file.read(size)
+    view = memoryview(data)
+    if _sha256(view[:place], NO_DIGEST.encode(), view[place + len(NO_DIGEST) :]) != metadata["sha256"]:
+        raise ValueError("is damaged: its contents do not have the SHA-256 that it was written with")
+    return data, metadata
+
+
+def _header(header: bytes) -> tuple[dict[str, str], int]:
+    """Return the metadata of a file that this version can read, and how many bytes of data the header describes."""
+    try:
+        tensors = _parsed(header.decode("ascii"), "it")
+    except ValueError as error:
+        raise ValueError(f"is damaged, or no ocdl file: its header is not what ocdl writes: {error}") from error
+    metadata = tensors.pop("__metadata__", None) if isinstance(tensors, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("format") != "ocdl":
+        raise ValueError("is no ocdl file: its header does not say that its format is ocdl")
+    found = metadata.get("format_version")
+    if not isinstance(found, str) or not re.fullmatch("[1-9][0-9]{0,8}", found):
+        raise ValueError(f"is malformed: its format_version must be a whole number, got {found!r:.80}")
+    if int(found) > FORMAT_VERSION:
+        raise ValueError(
+            f"was written by a newer ocdl: its format has version {found}, this one reads {FORMAT_VERSION}; update ocdl"
+        )
+    try:
+        exact_record(metadata, "its metadata", METADATA)
+        if not all(isinstance(text, str) for text in metadata.values()):
+            raise ValueError("its metadata must be texts")
+        if not re.fullmatch("[0-9a-f]{64}", metadata["sha256"]):
+            raise ValueError(f"its sha256 must be 64 hexadecimal digits, got {metadata['sha256']!r:.80}")
+        return metadata, max((operator.index(entry["data_offsets"][1]) for entry in tensors.values()), default=0)
+    except ValueError as error:
+        raise ValueError(f"is malformed: {error}") from error
+    except (TypeError, LookupError) as error:
+        raise ValueError("is malformed: its header has an array without data_offsets") from error
+
+
+def _arrays(data: bytes) -> Arrays:
+    """Return the arrays in the bytes of a file, with memory of their own, in the byte order of the machine."""
+    try:
+        entries = deserialize(data)  # type: ignore[no-untyped-call]
+    except SafetensorError as error:
+        raise ValueError(f"is malformed: {error!s:.300}") from error
+    arrays: Arrays = {}
+    for name, entry in entries:
+        if entry["dtype"] not in DTYPES:
+            raise ValueError(f"is malformed: {name:.80} has dtype {entry['dtype']}; accepted are {', '.join(DTYPES)}")
+        try:
+            array = np.frombuffer(entry["data"], DTYPES[entry["dtype"]]).reshape(entry["shape"])
+            arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"is malformed: {name:.80}: {error!s:.300}") from error
+    return arrays
+
+
+def _little_endian(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as safetensors stores it, if it is one that a file can hold."""
+    if not name.isascii() or name == "__metadata__":
+        raise ValueError(f"arrays must have names in ASCII other than '__metadata__', got {name!r}")
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} must be an array, got {type(array).__name__}")
+    dtype = array.dtype.newbyteorder("<")
+    if dtype not in [np.dtype(known) for known in DTYPES.values()]:
+        raise TypeError(f"{name} must have dtype float64, float32, int64 or uint64, got {array.dtype}")
+    return np.asarray(array, dtype, order="C")
+
+
+def _require_json(value: object, name: str, nesting: int) -> None:
+    """Refuse what JSON cannot hold, or `read_container` would not read."""
+    if nesting > DEEPEST_NESTING:
+        raise ValueError(f"{name} is nested more than {DEEPEST_NESTING} deep, or contains itself")
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{name} must have text as keys, got {key!r} ({type(key).__name__})")
+            _require_json(entry, f"{name}[{key!r}]", nesting + 1)
+    elif isinstance(value, (list, tuple)):
+        for i, entry in enumerate(value):
+            _require_json(entry, f"{name}[{i}]", nesting + 1)
+    elif isinstance(value, float):
+        validation.real(value, name)
+    elif isinstance(value, int):
+        if abs(value) >= LARGEST_NUMBER:
+            raise ValueError(f"{name} must have at most {MOST_DIGITS} digits, got a larger number")
+    elif value is not None and not isinstance(value, str):
+        advice = "; .tolist() converts it" if isinstance(value, (np.ndarray, np.generic)) else ""
+        accepted = "text, a number, True, False, None, or a list or dict of them"
+        raise TypeError(f"{name} must be {accepted}, got {type(value).__name__}{advice}")
+
+
+def _parsed(text: str, name: str) -> Any:
+    """Return what a JSON text says. Counting its tokens first bounds what it costs: memory and the stack."""
+    nesting = 0
+    for count, token in enumerate(TOKEN.finditer(text)):
+        mark = text[token.start()]
+        nesting += (mark in "[{") - (mark in "]}")
+        if nesting > DEEPEST_NESTING:
+            raise ValueError(f"{name} is nested more than {DEEPEST_NESTING} deep")
+        if count == MOST_TOKENS:
+            raise ValueError(f"{name} has more than {MOST_TOKENS} texts, commas and brackets")
+    try:
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite, parse_int=_integer
+        )
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} is no JSON that ocdl reads: {error}") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"{key!r:.80} occurs twice")
+        found[key] = value
+    return found
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(float(text)):
+        raise ValueError(f"{text:.80} is not finite")
+    return float(text)
+
+
+def _integer(text: str) -> int:
+    if len(text.lstrip("-")) > MOST_DIGITS:
+        raise ValueError(f"a number has more than {MOST_DIGITS} digits")
+    return int(text)
+
+
+def _sha256(*pieces: bytes | memoryview) -> str:
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Training: optimisers, the loop, who looks on, what happened, and going on from a checkpoint."""

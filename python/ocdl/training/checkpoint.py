@@ -1,0 +1,125 @@
+"""A training on disk: enough to go on bit for bit as if nothing had happened."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from typing import Any
+
+import numpy as np
+
+from ocdl.base import validation
+from ocdl.network.files import network_to_dict
+from ocdl.storage.container import FilePath, read_container, refusal, write_container
+from ocdl.training.history import EVERY_ITERATION
+from ocdl.training.session import Before, Best, Evaluated, Problem, Session, Stage
+
+DEFAULT_PAUSE = 30.0  # seconds between two checkpoints, unless a number of iterations is given
+
+
+def fingerprint(problem: Problem, optimiser: object) -> dict[str, Any]:
+    """Return what a checkpoint and the training that resumes it must have in common."""
+    return {
+        "network": network_to_dict(problem.net),
+        "objective": repr(problem.objective),
+        "optimiser": repr(optimiser),
+        "freeze": list(problem.frozen),
+        "data": _digest(problem),
+    }
+
+
+def _digest(problem: Problem) -> str:
+    digest = hashlib.sha256(str(problem.X.shape).encode())
+    for array in (problem.X, problem.y, problem.sample_weight):
+        digest.update(b"none" if array is None else array.data)
+    return digest.hexdigest()
+
+
+class Saver:
+    """Writes the state of a session to `path`, whenever `every` iterations have passed, or half a minute."""
+
+    def __init__(self, path: FilePath, every: int | None, identity: dict[str, Any]) -> None:
+        self._path, self.every, self._identity = path, every, identity
+        self._saved_at = time.monotonic()
+
+    def save_if_due(self, session: Session) -> None:
+        if self.every is not None:
+            due = session.iteration % self.every == 0
+        else:
+            due = time.monotonic() - self._saved_at > DEFAULT_PAUSE
+        if due:
+            self.save(session)
+
+    def save(self, session: Session) -> None:
+        description, arrays = _pack(session)
+        write_container(self._path, "checkpoint", {"training": self._identity, **description}, arrays)
+        self._saved_at = time.monotonic()
+
+
+def _pack(session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
+    stage = session.stage
+    description = {
+        "stage": stage.number,
+        "before": list(stage.before),
+        "seed": session.seed,
+        "started": session.is_started,
+    }
+    arrays = {f"state.{name}": np.asarray(value) for name, value in stage.core.state().items()}
+    arrays["records"] = session.records()
+    for name in Evaluated._fields:
+        arrays[f"evaluated.{name}"] = np.array([getattr(row, name) for row in session.evaluated])
+    if session.best is not None:
+        arrays |= {f"best.{name}": np.asarray(value) for name, value in session.best._asdict().items()}
+    return description, arrays
+
+
+def restore(path: FilePath, session: Session, identity: dict[str, Any]) -> None:
+    """Put a new session into the state of a checkpoint; ValueError where it belongs to another training."""
+    description, arrays = read_container(path, "checkpoint")
+    stored = description.get("training")
+    if not isinstance(stored, dict):
+        raise refusal(path, "is malformed: it does not say what was trained")
+    for name, own in identity.items():
+        if stored.get(name) != own:
+            what = "other data" if name == "data" else f"another {name}: {stored.get(name)!r}, here it is {own!r}"
+            raise ValueError(f"resume: the checkpoint {os.fspath(path)!r} belongs to a training with {what}")
+    try:
+        _unpack(session, description, arrays)
+    except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        raise refusal(path, f"is malformed: {error!s:.300}") from error
+
+
+def _unpack(session: Session, description: dict[str, Any], arrays: dict[str, Any]) -> None:
+    problem, number = session.problem, validation.integer(description["stage"], "stage", least=0)
+    iterations, evaluations = description["before"]
+    before = Before(
+        validation.integer(iterations, "before", least=0), validation.integer(evaluations, "before", least=0)
+    )
+    state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
+    for name, value in state.items():
+        if value.ndim:
+            validation.real_array(value, name, problem.net.dtype)
+    session.seed = validation.integer_up_to(description["seed"], "seed", 2**63)
+    core = problem.start(state["controls"], session.optimisers[number][0], session.seed)
+    core.restore({name: value if value.ndim else value.item() for name, value in state.items()})
+    session.stage = Stage(number, before, core)
+    if not validation.boolean(description["started"], "started"):
+        return
+    rows = arrays["records"]
+    if rows.dtype != np.float64 or rows.shape != (session.iteration + 1, len(EVERY_ITERATION)):
+        raise ValueError(f"records of shape {rows.shape} do not fit {session.iteration} iterations")
+    trials = rows[:, EVERY_ITERATION.index("trials")]
+    if not ((trials >= 0) & (trials <= validation.LARGEST_COUNT)).all():
+        raise ValueError("records have numbers of trials that are none")
+    session.slices = [(-1, rows)]
+    columns = [arrays[f"evaluated.{name}"] for name in Evaluated._fields]
+    session.evaluated = [
+        Evaluated(int(i), float(a), float(vl), float(va), h) for i, a, vl, va, h in zip(*columns, strict=True)
+    ]
+    if "best.controls" in arrays:
+        shape = (problem.net.n_controls,)
+        controls = validation.shaped(
+            arrays["best.controls"], "best.controls", shape, "(n_controls,)", problem.net.dtype
+        )
+        session.best = Best(float(arrays["best.val_loss"]), controls, int(arrays["best.stalled"]))

@@ -1,0 +1,321 @@
+"""The ways of minimising: each is its settings, the core does the work."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from ocdl import _core
+from ocdl.base import validation
+
+__all__ = ["LBFGS", "Adam", "Armijo", "Backtracking", "Chain", "GradientDescent", "NewtonCG"]
+
+
+@dataclass(frozen=True)
+class GradientDescent:
+    """Algorithm 1 of the paper: ``u <- P(u - step g)``, with the projection P onto the simplex of time steps.
+
+    Parameters
+    ----------
+    step : float
+        The length of the step in units of the gradient, positive.
+    """
+
+    step: float
+
+    def __post_init__(self) -> None:
+        validation.positive(self.step, "step")
+        _hold_plain_numbers(self)
+
+    def _core_method(self, seed: int) -> _core.GradientDescent:
+        return _core.GradientDescent(self.step)
+
+
+@dataclass(frozen=True)
+class Backtracking:
+    """Algorithm 2 of the paper: gradient steps of length 1/L, with L found by trial.
+
+    A trial ``u~ = P(u - g / L)`` is accepted once ``J(u~) <= J(u) + <g, u~ - u> + L/2 |u~ - u|^2``, up to roundoff. The
+    loss never increases.
+
+    Parameters
+    ----------
+    L0 : float
+        The first L.
+    rho_up : float
+        L is multiplied by this after a trial that is refused; above 1.
+    rho_down : float
+        L is multiplied by this after an iteration; positive, at most 1.
+    max_trials : int
+        Trials of one iteration; when all are refused the training ends.
+    """
+
+    L0: float = 0.1
+    rho_up: float = 1.5
+    rho_down: float = 0.99
+    max_trials: int = 200
+
+    def __post_init__(self) -> None:
+        validation.positive(self.L0, "L0")
+        _above_one(self.rho_up, "rho_up")
+        _fraction(self.rho_down, "rho_down", one_allowed=True)
+        validation.integer(self.max_trials, "max_trials", least=1)
+        _hold_plain_numbers(self)
+
+    def _core_method(self, seed: int) -> _core.Backtracking:
+        return _core.Backtracking(self.L0, self.rho_up, self.rho_down, self.max_trials)
+
+
+@dataclass(frozen=True)
+class Armijo:
+    """Gradient steps of a length t that is found by trial, as in the paper's comparison of Runge-Kutta methods.
+
+    A trial ``u~ = P(u - t g)`` is accepted once ``J(u~) <= J(u) + c <g, u~ - u>``, up to roundoff.
+
+    Parameters
+    ----------
+    c : float
+        Which part of the predicted decrease is asked for, between 0 and 1.
+    shrink : float
+        t is multiplied by this after a trial that is refused, between 0 and 1.
+    grow : float
+        The first trial of an iteration is `grow` times the last accepted t, at least 1.
+    first_step, max_step : float
+        The very first trial, and the largest of all.
+    max_trials : int
+        Trials of one iteration; when all are refused the training ends.
+    """
+
+    c: float = 0.4
+    shrink: float = 0.5
+    grow: float = 2.0
+    first_step: float = 0.1
+    max_step: float = 10.0
+    max_trials: int = 100
+
+    def __post_init__(self) -> None:
+        _fraction(self.c, "c")
+        _fraction(self.shrink, "shrink")
+        if validation.positive(self.grow, "grow") < 1:
+            raise ValueError(f"grow must be at least 1, got {self.grow}")
+        validation.positive(self.first_step, "first_step")
+        validation.positive(self.max_step, "max_step")
+        validation.integer(self.max_trials, "max_trials", least=1)
+        _hold_plain_numbers(self)
+
+    def _core_method(self, seed: int) -> _core.Armijo:
+        return _core.Armijo(self.c, self.shrink, self.grow, self.first_step, self.max_step, self.max_trials)
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam (Kingma and Ba 2015), on all samples or on batches; an iteration is one step.
+
+    Parameters
+    ----------
+    lr : float
+        The learning rate: about the length of the step of each control.
+    batch_size : int, optional
+        Samples per step, drawn without replacement from a new random order in every epoch; none: all samples. The
+        losses and gradients in the history are then those of the batches.
+    beta1, beta2 : float
+        How slowly the averages of the gradient and of its square forget, at least 0 and below 1.
+    epsilon : float
+        Added to the root of the averaged square.
+    """
+
+    lr: float = 0.05
+    batch_size: int | None = None
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        validation.positive(self.lr, "lr")
+        if self.batch_size is not None:
+            validation.integer(self.batch_size, "batch_size", least=1)
+        for name in ("beta1", "beta2"):
+            if validation.not_negative(getattr(self, name), name) >= 1:
+                raise ValueError(f"{name} must be below 1, got {getattr(self, name)}")
+        validation.positive(self.epsilon, "epsilon")
+        _hold_plain_numbers(self)
+
+    def _core_method(self, seed: int) -> _core.Adam:
+        return _core.Adam(self.lr, self.beta1, self.beta2, self.epsilon, self.batch_size or 0, seed)
+
+
+@dataclass(frozen=True)
+class LBFGS:
+    """The limited-memory BFGS method with a strong Wolfe search.
+
+    With time steps on the simplex, directions are reduced to the face on which the steps can move and searched along
+    the projected arc.
+
+    Parameters
+    ----------
+    memory : int
+        Pairs of steps and gradient changes that make up the model of the curvature.
+    max_trials : int
+        Evaluations of one line search; when none lowers the loss the training ends.
+    """
+
+    memory: int = 20
+    max_trials: int = 25
+
+    def __post_init__(self) -> None:
+        validation.integer(self.memory, "memory", least=1)
+        validation.integer(self.max_trials, "max_trials", least=1)
+        _hold_plain_numbers(self)
+
+    def _core_method(self, seed: int) -> _core.LBFGS:
+        return _core.LBFGS(self.memory, self.max_trials)
+
+
+@dataclass(frozen=True)
+class NewtonCG:
+    """Newton's method with conjugate gradients within a trust region (Steihaug 1983).
+
+    An iteration minimises the model ``<g, s> + 1/2 <s, B s>`` over ``|s| <= radius`` by conjugate gradients, until the
+    residual is at most ``min(forcing, sqrt(|g|)) |g|``, the region ends or a direction of negative curvature is met.
+    It then tries ``P(u + t s)`` for t = 1 and less until ``J(u~) <= J(u) + 1e-4 <g, u~ - u>`` or, where that is within
+    the roundoff of J, the gradient is smaller; the loss never increases by more than its roundoff. It adapts
+    the radius to how well the model has predicted the decrease. With time steps on the simplex, s is reduced to
+    the face on which the steps can move. Every product with B counts as 3 evaluations in `Result.n_evals` and
+    `History.trials`, which is about what it takes. Networks of float32 have their products computed in float64.
+
+    Parameters
+    ----------
+    curvature : {"hessian", "gauss_newton"}
+        Which matrix B is: see `Network.hessian_product` and `Network.gauss_newton_product`.
+    radius : float
+        The first radius.
+    forcing : float
+        The model is minimised so far only that its gradient becomes this much smaller, between 0 and 1.
+    max_products : int
+        Conjugate gradient steps of one iteration.
+    max_trials : int
+        Trial steps of one iteration; when all are refused the training ends.
+    """
+
+    curvature: str = "hessian"
+    radius: float = 1.0
+    forcing: float = 0.5
+    max_products: int = 20
+    max_trials: int = 25
+
+    def __post_init__(self) -> None:
+        validation.choice(self.curvature, "curvature", _core.curvature_names())
+        validation.positive(self.radius, "radius")
+        _fraction(self.forcing, "forcing")
+        validation.integer(self.max_products, "max_products", least=1)
+        validation.integer(self.max_trials, "max_trials", least=1)
+        _hold_plain_numbers(self)
+
+    def _core_method(self, seed: int) -> _core.NewtonCG:
+        return _core.NewtonCG(self.curvature, self.radius, self.forcing, self.max_products, self.max_trials)
+
+
+Optimiser = GradientDescent | Backtracking | Armijo | Adam | LBFGS | NewtonCG
+SINGLE_OPTIMISERS = (GradientDescent, Backtracking, Armijo, Adam, LBFGS, NewtonCG)
+
+
+class Chain:
+    """Optimisers one after the other, each with its share of the iterations.
+
+    Parameters
+    ----------
+    *stages : (optimiser, int or None)
+        An optimiser and its iterations; None, for the last one only: as many as are left. An optimiser that makes no
+        more progress passes on earlier.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> ocdl.Chain((ocdl.Adam(lr=0.05), 150), (ocdl.LBFGS(), None))
+    Chain((Adam(lr=0.05, batch_size=None, beta1=0.9, beta2=0.999, epsilon=1e-08), 150), \
+(LBFGS(memory=20, max_trials=25), None))
+    """
+
+    def __init__(self, *stages: tuple[Optimiser, int | None]) -> None:
+        if not stages:
+            raise ValueError("Chain needs at least one stage, a pair (optimiser, iterations)")
+        checked = []
+        for number, stage in enumerate(stages):
+            if not isinstance(stage, tuple) or len(stage) != 2:
+                raise TypeError(f"stage {number} of a Chain must be a pair (optimiser, iterations), got {stage!r}")
+            method, iterations = stage
+            single_optimiser(method, f"the optimiser of stage {number}")
+            if iterations is not None:
+                iterations = validation.integer(iterations, f"the iterations of stage {number}", least=0)
+            elif number + 1 < len(stages):
+                raise ValueError(
+                    f"stage {number} of a Chain is not the last and needs a number of iterations, got None"
+                )
+            checked.append((method, iterations))
+        self.stages: tuple[tuple[Optimiser, int | None], ...] = tuple(checked)
+
+    def __repr__(self) -> str:
+        return f"Chain({', '.join(map(repr, self.stages))})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Chain) and self.stages == other.stages
+
+    def __hash__(self) -> int:
+        return hash(self.stages)
+
+
+def single_optimiser(value: Any, name: str) -> Optimiser:
+    """Return an optimiser that is not a chain."""
+    if not isinstance(value, SINGLE_OPTIMISERS):
+        known = ", ".join(kind.__name__ for kind in SINGLE_OPTIMISERS)
+        raise TypeError(f"{name} must be one of {known}, got {value!r}")
+    return value
+
+
+def stages_of(optimiser: Any) -> tuple[tuple[Optimiser, int | None], ...]:
+    """Return the optimisers of a training, each with its share of the iterations."""
+    if isinstance(optimiser, Chain):
+        return optimiser.stages
+    return ((single_optimiser(optimiser, "optimiser"), None),)
+
+
+def _hold_plain_numbers(settings: Any) -> None:
+    """Replace NumPy's numbers, and whole ones where a real one is meant: equal settings are then written alike."""
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if value is not None and field.type != "str":
+            object.__setattr__(settings, field.name, float(value) if field.type == "float" else int(value))
+
+
+def _above_one(value: object, name: str) -> None:
+    if validation.real(value, name) <= 1:
+        raise ValueError(f"{name} must be above 1, got {value}")
+
+
+def _fraction(value: object, name: str, *, one_allowed: bool = False) -> None:
+    number = validation.positive(value, name)
+    if number > 1 or (number == 1 and not one_allowed):
+        raise ValueError(f"{name} must be {'at most' if one_allowed else 'below'} 1, got {number}")
+
+
+def to_dict(optimiser: Optimiser | Chain) -> dict[str, Any]:
+    """Return an optimiser as JSON can hold it."""
+    if isinstance(optimiser, Chain):
+        return {"Chain": [[to_dict(method), iterations] for method, iterations in optimiser.stages]}
+    return {type(optimiser).__name__: asdict(optimiser)}
+
+
+def from_dict(stored: Any) -> Optimiser | Chain:
+    """Return the optimiser of `to_dict`; ValueError or TypeError where it is none."""
+    if not isinstance(stored, dict) or len(stored) != 1:
+        raise ValueError(f"an optimiser is stored under its name, got {stored!r:.80}")
+    ((name, settings),) = stored.items()
+    if name == "Chain":
+        if not isinstance(settings, list) or not all(isinstance(stage, list) and len(stage) == 2 for stage in settings):
+            raise ValueError("a Chain is stored as a list of pairs")
+        return Chain(*((single_optimiser(from_dict(method), "a stage"), n) for method, n in settings))
+    kinds = {kind.__name__: kind for kind in SINGLE_OPTIMISERS}
+    if name not in kinds or not isinstance(settings, dict):
+        raise ValueError(f"no optimiser is stored like this: {stored!r:.80}")
+    made: Optimiser = kinds[name](**settings)
+    return made

@@ -1,0 +1,74 @@
+"""Those who look on while a training runs: a callback and a progress bar, held back so that they cost little."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from ocdl.model.controls import Controls
+from ocdl.training.session import Session
+
+__all__ = ["TrainingState"]
+
+LONGEST_SHARE = 0.005  # of the time that a callback or the bar may take
+SHORTEST_PAUSE = 0.1  # seconds
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """Where a training stands, as a callback sees it; `controls` are a copy."""
+
+    iteration: int
+    loss: float
+    gradient_norm: float
+    seconds: float
+    n_evals: int
+    controls: Controls
+
+
+class Watcher:
+    """Calls the callback and moves the progress bar, each only so often that it takes a small share of the time."""
+
+    def __init__(self, callback: Callable[[TrainingState], Any] | None, progress: bool, max_iter: int) -> None:
+        self._callback, self._progress, self._max_iter = callback, progress, max_iter
+        self._bar: Any = None
+        self._next_look = time.perf_counter() + SHORTEST_PAUSE
+
+    def __enter__(self) -> Self:
+        if self._progress:
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(total=self._max_iter, unit="it", desc="training")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def look(self, session: Session, *, last: bool = False) -> bool:
+        """Show where the session stands, unless that was done a moment ago; True if the callback wants to stop."""
+        started = time.perf_counter()
+        if self._callback is None and self._bar is None:
+            return False
+        if started < self._next_look and not last:
+            return False
+        loss, gradient_norm, *_ = session.core.record
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"loss {loss:.4g}", refresh=False)
+            self._bar.update(session.iteration - self._bar.n)
+            if last:
+                self._bar.refresh()
+        wants_to_stop = False
+        if self._callback is not None:
+            state = TrainingState(
+                session.iteration, loss, gradient_norm, session.seconds, session.n_evals, session.controls
+            )
+            wants_to_stop = bool(self._callback(state))
+        now = time.perf_counter()
+        self._next_look = now + max(SHORTEST_PAUSE, (now - started) / LONGEST_SHARE)
+        return wants_to_stop
