@@ -6,21 +6,20 @@ import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ocdl.analysis import identities
 from ocdl.analysis.observed_order import Convergence, convergence
+from ocdl.analysis.sensitivity import sensitivity
 from ocdl.analysis.taylor import Taylor
 from ocdl.base.randomness import random_source
 from ocdl.base.validation import FloatArray
 from ocdl.model.controls import Controls
+from ocdl.model.flow import Flow
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
-
-if TYPE_CHECKING:
-    from ocdl.network import Network
 
 __all__ = ["Certificate", "Check", "certify"]
 
@@ -68,7 +67,7 @@ class Certificate:
         |dJ_i/dx_i|, the norm of the derivative of each sample's loss with respect to the sample.
     """
 
-    network: Network
+    network: Flow
     checks: tuple[Check, ...]
     taylor: Taylor
     drift: FloatArray
@@ -106,7 +105,7 @@ class Certificate:
 
 
 def certify(
-    net: Network,
+    net: Flow,
     u: Controls,
     X: ArrayLike,
     y: ArrayLike,
@@ -158,7 +157,7 @@ def certify(
     limit = 100 * net.n_layers * net.stages * float(np.finfo(net.dtype).eps)
     converging = convergence(net, u, X)
     residuals = identities.optimality_residuals(case, g)
-    sensitivity = np.linalg.norm(net.sensitivity(u, X, y, objective).astype(np.float64), axis=1)
+    slopes = np.linalg.norm(sensitivity(net, u, X, y, objective).astype(np.float64), axis=1)
     checks = (
         *_taylor_checks(net, whole, parts),
         _at_most("drift of <p[j], v[j]> over the layers", float(drift.max()), limit),
@@ -169,13 +168,13 @@ def certify(
             Check(f"norm of the gradient by {part}", value, "0 at a minimiser", None)
             for part, value in residuals.items()
         ),
-        Check("|dJ_i/dx_i|, largest", float(sensitivity.max()), "", None),
-        Check("|dJ_i/dx_i|, median", float(np.median(sensitivity)), "", None),
+        Check("|dJ_i/dx_i|, largest", float(slopes.max()), "", None),
+        Check("|dJ_i/dx_i|, median", float(np.median(slopes)), "", None),
     )
-    return Certificate(net, checks, whole, drift, limit, converging, residuals, sensitivity)
+    return Certificate(net, checks, whole, drift, limit, converging, residuals, slopes)
 
 
-def _taylor_checks(net: Network, whole: Taylor, parts: Mapping[str, Taylor]) -> Iterator[Check]:
+def _taylor_checks(net: Flow, whole: Taylor, parts: Mapping[str, Taylor]) -> Iterator[Check]:
     yield _at_least("slope of |J(u + e w) - J(u)|", whole.slope0, 1, 0.5)
     yield _second_order(net, "slope of |J(u + e w) - J(u) - e <g, w>|", whole)
     alone = {
@@ -185,7 +184,7 @@ def _taylor_checks(net: Network, whole: Taylor, parts: Mapping[str, Taylor]) -> 
     yield min(alone.values(), key=lambda check: (check.passed is not False, math.isnan(check.value), check.value))
 
 
-def _second_order(net: Network, name: str, test: Taylor) -> Check:
+def _second_order(net: Flow, name: str, test: Taylor) -> Check:
     error = 1e-6 if net.dtype == np.float64 else 1e-3
     check = _at_least(name, test.slope1, 2, 1.5)
     right = bool(test.error <= error)
@@ -193,7 +192,7 @@ def _second_order(net: Network, name: str, test: Taylor) -> Check:
     return check._replace(expected=expected, passed=right or check.passed)
 
 
-def _symplectic_pair(net: Network) -> Check:
+def _symplectic_pair(net: Flow) -> Check:
     name = "symplecticity of the tableau and its partner"
     if not net.residual:
         return Check(name, math.nan, "no tableau: feed-forward", None)
@@ -203,7 +202,7 @@ def _symplectic_pair(net: Network) -> Check:
     return _at_most(name, identities.symplecticity_defect(net.tableau), 8 * largest * float(np.finfo(np.float64).eps))
 
 
-def _order(net: Network, converging: Convergence) -> Check:
+def _order(net: Flow, converging: Convergence) -> Check:
     name = "order of convergence of the flow"
     if converging.reason:
         return Check(name, math.nan, f"not measured: {converging.reason}", None)

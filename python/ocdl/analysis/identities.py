@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,19 +12,17 @@ from ocdl.analysis.taylor import Taylor, taylor
 from ocdl.base.randomness import RandomSource
 from ocdl.base.validation import FloatArray
 from ocdl.model.controls import PARTS, Controls
+from ocdl.model.flow import Flow
 from ocdl.model.objective import Objective
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau
-
-if TYPE_CHECKING:
-    from ocdl.network import Network
 
 
 @dataclass(frozen=True)
 class Case:
     """A network with controls, data and objective; everything is measured on one."""
 
-    net: Network
+    net: Flow
     u: Controls
     X: ArrayLike
     y: ArrayLike

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ocdl.base.validation import FloatArray
 from ocdl.model.controls import Controls
+from ocdl.model.flow import Flow
 from ocdl.model.tableau import Tableau
-
-if TYPE_CHECKING:
-    from ocdl.network import Network
 
 __all__ = ["lipschitz_bound"]
 
@@ -42,7 +39,7 @@ FIELD_BOUNDS: dict[str, Callable[[FloatArray, float], FloatArray]] = {
 }
 
 
-def lipschitz_bound(net: Network, u: Controls) -> float:
+def lipschitz_bound(net: Flow, u: Controls) -> float:
     """Return an upper bound of the Lipschitz constant of the flow x -> y[N], from the controls alone.
 
     With Lipschitz constants L_i of the field at the stages of a layer, L_i = |K[j, i]|_2 sup|sigma'| for the dense

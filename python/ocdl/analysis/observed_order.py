@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.depth import refinement
 from ocdl.model.controls import Controls
-
-if TYPE_CHECKING:
-    from ocdl.network import Network
+from ocdl.model.flow import Flow
 
 SAMPLES = 50  # at most: all of them have the same order
 FINEST = 128  # times as many layers
@@ -37,7 +35,7 @@ class Convergence(NamedTuple):
     reason: str
 
 
-def convergence(net: Network, u: Controls, X: ArrayLike) -> Convergence:
+def convergence(net: Flow, u: Controls, X: ArrayLike) -> Convergence:
     """Return how flows of networks with the same ODE and ever smaller steps approach each other, in float64."""
     if not net.residual:
         return _none("a feed-forward network has no time")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,10 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.controls import Controls
+from ocdl.model.flow import Flow
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
-
-if TYPE_CHECKING:
-    from ocdl.network import Network
 
 __all__ = ["Flips", "sensitivity", "smallest_flip"]
 
@@ -42,7 +39,7 @@ class Flips:
 
 
 def sensitivity(
-    net: Network, u: Controls, X: ArrayLike, y: ArrayLike, objective: Objective = DEFAULT_OBJECTIVE
+    net: Flow, u: Controls, X: ArrayLike, y: ArrayLike, objective: Objective = DEFAULT_OBJECTIVE
 ) -> FloatArray:
     """Return the derivative of each sample's loss with respect to the sample, (samples, features).
 
@@ -64,7 +61,7 @@ def sensitivity(
 
 
 def smallest_flip(
-    net: Network, u: Controls, X: ArrayLike, *, radius: float = 1.0, steps: int = 64, tol: float = 1e-6
+    net: Flow, u: Controls, X: ArrayLike, *, radius: float = 1.0, steps: int = 64, tol: float = 1e-6
 ) -> Flips:
     """Return the smallest perturbation along the gradient that changes each prediction.
 
@@ -135,7 +132,7 @@ def _classes(outputs: FloatArray) -> LabelArray:
     return (outputs[:, 0] > 0).astype(np.int64) if outputs.shape[1] == 1 else outputs.argmax(axis=1)
 
 
-def _descent(net: Network, u: Controls, rows: FloatArray, before: LabelArray) -> FloatArray:
+def _descent(net: Flow, u: Controls, rows: FloatArray, before: LabelArray) -> FloatArray:
     """Return the unit vector of steepest descent of the margin that is lost first, for each row."""
     nearest = np.full(len(rows), math.inf)
     direction = np.zeros(rows.shape)
@@ -153,7 +150,7 @@ def _descent(net: Network, u: Controls, rows: FloatArray, before: LabelArray) ->
     return direction
 
 
-def _margin(net: Network, u: Controls, rows: FloatArray, c: int, k: int) -> tuple[FloatArray, FloatArray]:
+def _margin(net: Flow, u: Controls, rows: FloatArray, c: int, k: int) -> tuple[FloatArray, FloatArray]:
     """Return z_c - z_k and its gradient by the data, in float64.
 
     The margin is the only output of a network for two classes, and label 0 has the cross entropy log(1 + exp(margin)),

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ocdl.base.validation import FloatArray
 from ocdl.model.controls import Controls
+from ocdl.model.flow import Flow
 
-if TYPE_CHECKING:
-    from ocdl.network import Network
+__all__ = ["Stability", "stability"]
 
 ENTRIES = 2**22  # of Jacobians that are held at a time, however many samples there are
 
@@ -48,7 +48,41 @@ class Stability:
         return "\n".join(lines)
 
 
-def stability_along(net: Network, u: Controls, states: FloatArray) -> Stability:
+def stability(net: Flow, u: Controls, X: ArrayLike) -> Stability:
+    """Return how much each layer stretches small variations of the state, and the spectral abscissa of its field.
+
+    The Jacobians of all samples are computed, dim x dim each: this is for states of at most some dozen components.
+
+    Parameters
+    ----------
+    u : Controls
+    X : array_like of shape (samples, features)
+
+    Returns
+    -------
+    Stability
+        ``growth``, ``total_growth`` and ``abscissa``, one number per layer; it prints as a table.
+
+    Examples
+    --------
+    The Jacobian of an antisymmetric field has imaginary eigenvalues only:
+
+    >>> import numpy as np, ocdl
+    >>> net = ocdl.Network(2, 3, field="antisymmetric", tableau="implicit_midpoint")
+    >>> u = net.controls(K=np.tile([[0.0, 1.0], [0.0, 0.0]], (3, 1, 1)))
+    >>> report = net.stability(u, [[0.5, -0.5], [1.0, 2.0]])
+    >>> bool(np.abs(report.abscissa).max() < 1e-15)
+    True
+    >>> print(report)  # doctest: +ELLIPSIS
+    layer       step     growth      total   abscissa
+        0     0.3333 ...
+    """
+    if not net.residual:
+        raise ValueError("stability needs a network with residual=True: a feed-forward network has no flow")
+    return _stability_along(net, u, net.forward(u, X).states)
+
+
+def _stability_along(net: Flow, u: Controls, states: FloatArray) -> Stability:
     """Return the stability of the flow along these states, (layers + 1, samples, dim)."""
     growth, total_growth, abscissa = (np.zeros(net.n_layers) for _ in range(3))
     abscissa -= np.inf
@@ -79,7 +113,7 @@ def _stage_controls(u: Controls, layer: int) -> list[dict[str, FloatArray]]:
     return [{"K": K[None], "b": b[None]} for K, b in zip(u.K[layer], u.b[layer], strict=True)]
 
 
-def _jacobians(net: Network, controls: dict[str, Any], y: FloatArray, changes: dict[str, Any]) -> FloatArray:
+def _jacobians(net: Flow, controls: dict[str, Any], y: FloatArray, changes: dict[str, Any]) -> FloatArray:
     """The derivatives of the state after one layer by the state before it, (samples, dim, dim)."""
     sizes = {"n_features": net.dim, "augment": 0, "n_layers": 1, "n_outputs": 1, "time_steps": "fixed"}
     layer = type(net)(**(net._arguments() | sizes | changes))

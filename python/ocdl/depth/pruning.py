@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ocdl.base.validation import LabelArray
 from ocdl.model.controls import Controls
+from ocdl.model.flow import Flow, SomeFlow
 
-if TYPE_CHECKING:
-    from ocdl.network import Network
-
-__all__ = ["Saving", "saving"]
+__all__ = ["Saving", "prune", "saving"]
 
 
 @dataclass(frozen=True)
@@ -35,13 +32,29 @@ class Saving:
         return f"{left_out} of {self.layers} layers can be left out: {self.factor:.3g} times fewer to compute"
 
 
-def kept_layers(net: Network, u: Controls) -> LabelArray:
-    """Return the layers that `Network.prune` keeps: those whose step is not 0, one if there are none."""
-    kept = np.flatnonzero(u.h) if net.residual else np.arange(net.n_layers)
-    return kept if len(kept) else np.array([0])
+def prune(net: SomeFlow, u: Controls) -> tuple[SomeFlow, Controls]:
+    """Return a network and controls without the layers whose step is 0; the outputs are the same to the last bit.
+
+    One layer is kept where all steps are 0. A feed-forward network has no steps and stays as it is. `saving` says
+    beforehand how many layers that are.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> net = ocdl.Network.preset("odenet+simplex", 2, 4)
+    >>> small, controls = net.prune(net.controls(h=[0.0, 0.75, 0.0, 0.25]))
+    >>> small.n_layers, controls.h.tolist()
+    (2, [0.75, 0.25])
+    """
+    net._vector(u)
+    kept = _kept_layers(net, u)
+    small = replace(net, n_layers=len(kept))
+    layers = [u.K[kept], u.b[kept], u.h[kept] if net.residual else u.h]
+    vector = np.concatenate([part.ravel() for part in (*layers, u.W, u.mu)])
+    return small, Controls(small._layout, vector)
 
 
-def saving(net: Network, u: Controls) -> Saving:
+def saving(net: Flow, u: Controls) -> Saving:
     """Return how many layers `prune` would leave.
 
     Examples
@@ -52,4 +65,10 @@ def saving(net: Network, u: Controls) -> Saving:
     2 of 4 layers can be left out: 2 times fewer to compute
     """
     net._vector(u)
-    return Saving(net.n_layers, len(kept_layers(net, u)))
+    return Saving(net.n_layers, len(_kept_layers(net, u)))
+
+
+def _kept_layers(net: Flow, u: Controls) -> LabelArray:
+    """Return the layers that `Network.prune` keeps: those whose step is not 0, one if there are none."""
+    kept = np.flatnonzero(u.h) if net.residual else np.arange(net.n_layers)
+    return kept if len(kept) else np.array([0])

@@ -8,21 +8,18 @@ nothing is interpolated.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.controls import Controls
-
-if TYPE_CHECKING:
-    from ocdl.network import Network
+from ocdl.model.flow import Flow, SomeFlow
 
 __all__ = ["refine", "resample"]
 
 INTERPOLATIONS = ("linear", "constant")
-SomeNetwork = TypeVar("SomeNetwork", bound="Network")
 
 
 class Places(NamedTuple):
@@ -33,9 +30,7 @@ class Places(NamedTuple):
     fraction: FloatArray
 
 
-def refine(
-    net: SomeNetwork, u: Controls, factor: int = 2, *, interpolation: str = "linear"
-) -> tuple[SomeNetwork, Controls]:
+def refine(net: SomeFlow, u: Controls, factor: int = 2, *, interpolation: str = "linear") -> tuple[SomeFlow, Controls]:
     """Return a network with `factor` times as many layers on the same horizon, and controls for it.
 
     Layer j becomes `factor` layers of step ``h[j] / factor``. Their K and b are interpolated in time; W and mu stay.
@@ -84,9 +79,7 @@ def refine(
     return _interpolated(net, u, places, np.repeat(h / factor, factor))
 
 
-def resample(
-    net: SomeNetwork, u: Controls, n_layers: int, *, interpolation: str = "linear"
-) -> tuple[SomeNetwork, Controls]:
+def resample(net: SomeFlow, u: Controls, n_layers: int, *, interpolation: str = "linear") -> tuple[SomeFlow, Controls]:
     """Return a network with any number of layers on the same horizon, and controls for it.
 
     The layers of a run, that is of steps of one sign, are replaced by equally long ones that last as long together;
@@ -135,7 +128,7 @@ def resample(
     return _interpolated(net, u, places, np.concatenate(steps))
 
 
-def _steps(net: Network, u: Controls) -> FloatArray:
+def _steps(net: Flow, u: Controls) -> FloatArray:
     net._vector(u)
     if not net.residual:
         raise ValueError("a feed-forward network (residual=False) has no time, and cannot be refined or resampled")
@@ -166,7 +159,7 @@ def _places(run: LabelArray, durations: FloatArray, times: FloatArray, interpola
     return Places(run[lower], run[np.minimum(lower + 1, last)], position - lower)
 
 
-def _interpolated(net: SomeNetwork, u: Controls, places: Places, steps: FloatArray) -> tuple[SomeNetwork, Controls]:
+def _interpolated(net: SomeFlow, u: Controls, places: Places, steps: FloatArray) -> tuple[SomeFlow, Controls]:
     new = replace(net, n_layers=len(steps))
 
     def between(old: FloatArray) -> FloatArray:

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ocdl.model.controls import Controls
 from ocdl.model.objective import Regulariser
 from ocdl.model.tableau import Tableau
-from ocdl.network import files
+from ocdl.network import Network, files
 from ocdl.storage.container import FilePath, exact_record, refusal
 from ocdl.training import optimisers
 from ocdl.training.loop import Status
 
-if TYPE_CHECKING:
-    from ocdl.estimator import ODEClassifier
-
-    Estimator = TypeVar("Estimator", bound=ODEClassifier)
-
 FIELDS = ("parameters", "classes", "feature_names", "n_iter", "status")
 
 
-def save(path: FilePath, estimator: ODEClassifier) -> None:
+class Fitted(Protocol):
+    """A fitted estimator, as far as a file holds it."""
+
+    classes_: NDArray[Any]
+    feature_names_in_: NDArray[Any]
+    n_features_in_: int
+    network_: Network
+    controls_: Controls
+    n_iter_: int
+    status_: Status
+
+    def get_params(self, deep: bool = ...) -> dict[str, Any]: ...
+
+
+SomeFitted = TypeVar("SomeFitted", bound=Fitted)
+
+
+def save(path: FilePath, estimator: Fitted) -> None:
     """Write a fitted estimator."""
     names = getattr(estimator, "feature_names_in_", None)
     values: tuple[Any, ...] = (
@@ -35,7 +49,7 @@ def save(path: FilePath, estimator: ODEClassifier) -> None:
     files.save(path, estimator.network_, estimator.controls_, estimator=dict(zip(FIELDS, values, strict=True)))
 
 
-def load(path: FilePath, kind: type[Estimator]) -> Estimator:
+def load(path: FilePath, kind: Callable[..., SomeFitted]) -> SomeFitted:
     """Return the fitted estimator of `save`."""
     network, controls, metadata = files.load(path)
     try:

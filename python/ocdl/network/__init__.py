@@ -1,5 +1,6 @@
 """`Network`, the face of everything below it, and the files that hold one with its controls."""
 
-from ocdl.network.facade import Network, Trajectory
+from ocdl.model.flow import Trajectory
+from ocdl.network.facade import Network
 
 __all__ = ["Network", "Trajectory"]

@@ -20,7 +20,7 @@ ACCEPTED = "a fitted ODEClassifier, a Pipeline that ends in one, or a pair (net,
 
 
 @dataclass(frozen=True)
-class Flow:
+class TrainedFlow:
     """A network with its controls, what comes before it and what its outputs mean."""
 
     network: Network
@@ -48,7 +48,7 @@ class Flow:
             return self.prepare(X)
 
 
-def flow_of(model: object) -> Flow:
+def flow_of(model: object) -> TrainedFlow:
     """Return what a model is made of."""
     if isinstance(model, tuple):
         return _flow_of_pair(model)
@@ -65,16 +65,16 @@ def flow_of(model: object) -> Flow:
         within = " with a last step " + type(estimator).__name__ if estimator is not model else ""
         raise TypeError(f"model must be {ACCEPTED}, got {type(model).__name__}{within}")
     check_is_fitted(estimator)
-    return Flow(estimator.network_, estimator.controls_, Classes(estimator.classes_), prepare, estimator.loss)
+    return TrainedFlow(estimator.network_, estimator.controls_, Classes(estimator.classes_), prepare, estimator.loss)
 
 
-def _flow_of_pair(pair: tuple[Any, ...]) -> Flow:
+def _flow_of_pair(pair: tuple[Any, ...]) -> TrainedFlow:
     if len(pair) < 2 or not isinstance(pair[0], Network) or not isinstance(pair[1], Controls):
         kinds = ", ".join(type(part).__name__ for part in pair)
         raise TypeError(f"model must be {ACCEPTED}, got a tuple of ({kinds})")
     net, u = pair[:2]
     net._vector(u)  # it says what does not fit
-    return Flow(net, u, Classes(np.arange(max(net.n_outputs, 2))), _as_it_is)
+    return TrainedFlow(net, u, Classes(np.arange(max(net.n_outputs, 2))), _as_it_is)
 
 
 def _as_it_is(X: Any) -> Any:

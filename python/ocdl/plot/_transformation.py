@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.plot._axes import axes_or_new, legend_beside
-from ocdl.plot._model import Flow, flow_of
+from ocdl.plot._model import TrainedFlow, flow_of
 from ocdl.plot._plane import Plane, Window
 from ocdl.plot._scene import Scene, draw_background, draw_points
 
@@ -66,7 +66,7 @@ def transformation(
 
 def draw_states(
     ax: Axes,
-    flow: Flow,
+    flow: TrainedFlow,
     plane: Plane,
     states: FloatArray,
     numbers: LabelArray,

@@ -14,9 +14,9 @@ from ocdl import _core
 from ocdl.base import validation as checks
 from ocdl.base.randomness import seed_of
 from ocdl.model.controls import PARTS, Controls
+from ocdl.model.flow import core_of
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.network import Network
-from ocdl.network.facade import core_of
 from ocdl.training import checkpoint as checkpoints
 from ocdl.training.history import History
 from ocdl.training.optimisers import Backtracking, Chain, Optimiser, stages_of
