@@ -1,7 +1,11 @@
-"""The layer arrow: a file of the core includes its own layer and those left of it, nothing else."""
+"""The layer arrows: a file of the core includes its own layer and those left of it; a module of the package imports so."""
 
+import ast
+import graphlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -89,3 +93,149 @@ def test_the_core_was_found() -> None:
 )
 def test_the_arrow_itself(path: str, text: str, allowed: bool) -> None:
     assert (not violations(path, text)) == allowed
+
+
+# ---- Python ----
+
+PACKAGE = Path(__file__).parents[1] / "python" / "ocdl"
+COMPILED = ("_load_core", "_core", "_cpu")  # what chooses the core, and what it chooses from
+FRONT = "ocdl"  # the package itself: its public names
+ROOMS = (
+    *("_core", "base", "storage", "model", "depth", "analysis", "network", "training", "datasets", "estimator", "plot"),
+    *(FRONT, "page", "bench", "reproduce", "cli", "__main__"),
+)
+AGAINST_THE_ARROW = {  # imports inside of functions, each with its reason
+    ("training/history.py", "ocdl.plot"): "History.plot is a shortcut to a picture; matplotlib is imported to draw it",
+}
+HEAVY = ("ocdl.estimator", "ocdl.plot", "ocdl.reproduce", "ocdl.cli._demo_page")  # scikit-learn or matplotlib in them
+MOST_FLAT_MODULES = 12
+
+
+def module_of(path_in_package: str) -> str:
+    """Return ``ocdl.model.flow`` for ``model/flow.py``, and ``ocdl.model`` for ``model/__init__.py``."""
+    parts = ["ocdl", *path_in_package.removesuffix(".py").split("/")]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PYTHON = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+MODULES = {module_of(path) for path in PYTHON} | {f"ocdl.{name}" for name in COMPILED}
+
+
+class Import(NamedTuple):
+    module: str
+    late: bool  # not at the top of the file: in a function, or for the type checker only
+
+
+def imports_of(text: str) -> Iterator[Import]:
+    """Yield what a file imports of ours, wherever it does; a name of a package that is a module is that module."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        late = node not in tree.body
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            package = "." * node.level + (node.module or "")
+            members = [f"{package}.{alias.name}" for alias in node.names]
+            names = [member if member in MODULES or node.level else package for member in members]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            names = [given.value for given in node.args[:1] if isinstance(given, ast.Constant)]
+        else:
+            continue
+        yield from (Import(name, late) for name in names if str(name).split(".")[0] in ("", "ocdl"))
+
+
+def room_of(module: str) -> str:
+    """Return the room of a module like ``ocdl.model.flow``, or its own name where it stands in none."""
+    name = [*module.split("."), FRONT][1]
+    return "_core" if name in COMPILED else name
+
+
+def python_violations(path_in_package: str, text: str) -> list[str]:
+    """Return what the file imports against the arrow, or late without being heavy."""
+    room = room_of(module_of(path_in_package))
+    if room not in ROOMS:
+        return [f"{path_in_package}: the room {room!r} is not part of the arrow {' -> '.join(ROOMS)}"]
+    found = []
+    for module, late in imports_of(text):
+        if module.startswith("."):
+            found.append(f"{path_in_package}: imports {module}; write it as ocdl.<room>.<module>")
+        elif room_of(module) not in ROOMS[: ROOMS.index(room) + 1]:
+            if not late or (path_in_package, module) not in AGAINST_THE_ARROW:
+                found.append(f"{path_in_package}: the room {room} may not import {module}")
+        elif late and not module.startswith(HEAVY):
+            found.append(f"{path_in_package}: {module} is light; import it at the top of the file")
+    return found
+
+
+@pytest.mark.parametrize("path", PYTHON)
+def test_python_follows_the_arrow(path: str) -> None:
+    assert not python_violations(path, (PACKAGE / path).read_text())
+
+
+@pytest.mark.parametrize(("path", "module"), AGAINST_THE_ARROW)
+def test_the_exceptions_are_needed(path: str, module: str) -> None:
+    assert Import(module, late=True) in imports_of((PACKAGE / path).read_text())
+
+
+def test_no_modules_import_each_other() -> None:
+    """Within a room, too, there is an order, whether imports are at the top of a file or not."""
+    graph = {
+        module_of(path): {
+            one.module
+            for one in imports_of((PACKAGE / path).read_text())
+            if (path, one.module) not in AGAINST_THE_ARROW and one.module != module_of(path)
+        }
+        for path in PYTHON
+    }
+    assert sum(map(len, graph.values())) > 100
+    graphlib.TopologicalSorter(graph).prepare()  # which raises the cycle that it finds
+
+
+def test_few_modules_are_flat() -> None:
+    assert len([path for path in PYTHON if "/" not in path]) <= MOST_FLAT_MODULES
+
+
+def test_every_room_says_what_is_in_it() -> None:
+    rooms = {path.split("/")[0] for path in PYTHON if "/" in path}
+    assert rooms <= set(ROOMS)
+    assert len(rooms) > 10
+    for room in rooms:
+        assert ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "allowed"),
+    [
+        ("model/flow.py", "from ocdl.model.controls import Controls\nfrom ocdl.base import validation", True),
+        ("model/flow.py", "import numpy\nfrom ocdl import _core", True),
+        ("depth/pruning.py", "from ocdl.model.flow import Flow", True),
+        ("analysis/observed_order.py", "from ocdl.depth import refinement", True),
+        ("cli/info.py", "import ocdl", True),
+        ("cli/train.py", "def run():\n    from ocdl.estimator import ODEClassifier", True),
+        ("__init__.py", "from ocdl.training.loop import train", True),
+        ("training/history.py", "def plot():\n    from ocdl import plot", True),
+        ("training/history.py", "from ocdl import plot", False),
+        ("training/session.py", "def plot():\n    from ocdl import plot", False),
+        ("model/flow.py", "from ocdl.network.facade import Network", False),
+        ("model/flow.py", "from ocdl import network", False),
+        ("model/flow.py", "from ocdl import Network", False),
+        ("model/flow.py", "import ocdl", False),
+        ("model/flow.py", "import ocdl.training.loop", False),
+        ("model/flow.py", "import ocdl.training.loop as x, numpy", False),
+        ("model/flow.py", "if TYPE_CHECKING:\n    from ocdl.network import Network", False),
+        ("model/flow.py", "def f():\n    from ocdl.analysis.certificate import certify", False),
+        ("model/flow.py", "class A:\n    def f(self):\n        import ocdl.depth", False),
+        ("model/flow.py", "def f():\n    import_module('ocdl.plot')", False),
+        ("model/flow.py", "importlib.import_module('ocdl.network')", False),
+        ("model/flow.py", "from .controls import Controls", False),
+        ("model/flow.py", "from . import controls", False),
+        ("model/flow.py", "def f():\n    from ocdl.model.controls import Controls", False),
+        ("depth/pruning.py", "from ocdl.analysis import taylor", False),
+        ("page.py", "from ocdl.cli import main", False),
+        ("storage/disk.py", "from ocdl.model.tableau import Tableau", False),
+        ("misc/tools.py", "", False),
+        ("tools.py", "", False),
+    ],
+)
+def test_the_python_arrow_itself(path: str, text: str, allowed: bool) -> None:
+    assert (not python_violations(path, text)) == allowed

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from ocdl import _cpu
+
 VARIANTS = ("baseline", "avx2", "avx512")  # from the most portable to the fastest
 
 
@@ -46,8 +48,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _load() -> ModuleType:
-    from ocdl import _cpu
-
     supported = [name for name in VARIANTS if _cpu.supports(name)]
     name = choose(os.environ.get("OCDL_CORE"), built_variants(), supported)
     core = importlib.import_module(f"ocdl._core_{name}")
