@@ -16,7 +16,7 @@ from test_page import Reader
 
 import ocdl
 from ocdl.cli import demo, main
-from ocdl.cli._trainings import train_all
+from ocdl.cli.demo import train_all
 
 Run = Callable[..., tuple[int, str, str]]
 NAMES = ["net", "resnet", "odenet", "odenet+simplex"]

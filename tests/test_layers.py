@@ -1,4 +1,4 @@
-"""The layer arrows: a file of the core includes its own layer and those left of it; a module of the package imports so."""
+"""The layer arrows: a file includes or imports from its own layer and those left of it, nothing else."""
 
 import ast
 import graphlib

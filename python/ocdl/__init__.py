@@ -21,9 +21,10 @@ from ocdl.model.tableau import Tableau, tableaux
 from ocdl.network import Network, Trajectory
 from ocdl.network.files import Model, ModelFileError, load, save
 from ocdl.training.history import History
-from ocdl.training.loop import Result, Status, Stop, train
+from ocdl.training.loop import train
 from ocdl.training.multilevel import MultilevelResult, train_multilevel
 from ocdl.training.optimisers import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, NewtonCG
+from ocdl.training.result import Result, Status, Stop
 from ocdl.training.watching import TrainingState
 
 __all__ = [

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 
 import ocdl
 from ocdl import page, plot
-from ocdl.cli._trainings import Samples
+from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.network import Network
-from ocdl.training.loop import Result
+from ocdl.training.result import Result
 
 PANEL, WIDE = (2.7, 2.7), (5.8, 3.7)  # inches; small, so that letters are readable on a phone
 PIXELS_PER_INCH = 180
@@ -38,8 +38,8 @@ class Demo:
 
     networks: dict[str, Network]
     results: dict[str, Result]
-    data: Samples
-    test: Samples
+    data: tuple[FloatArray, LabelArray]
+    test: tuple[FloatArray, LabelArray]
     seed: int
     iterations: int
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ocdl import datasets
+from ocdl.base.threads import get_num_threads
+from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.cli._output import add_command, add_seed, in_columns, json_text, require_folder_for, write_in_folder
-from ocdl.cli._trainings import train_all
 from ocdl.model.architecture import PRESETS
+from ocdl.model.controls import Controls
 from ocdl.network import Network
-from ocdl.training.loop import Result
+from ocdl.training.loop import train
+from ocdl.training.result import Result, Stop
+from ocdl.training.side_by_side import shared_bar, side_by_side
 
 LAYERS = 20
 ITERATIONS, QUICK_ITERATIONS = 10_000, 300  # the paper makes 20,000
@@ -64,6 +69,26 @@ def run(arguments: argparse.Namespace) -> None:
         print(json_text({"seed": arguments.seed, "iterations": iterations, "networks": facts, "out": target}))
     else:
         print(f"\npage: {target}")
+
+
+def train_all(
+    starts: Mapping[str, tuple[Network, Controls]],
+    data: tuple[FloatArray, LabelArray],
+    test: tuple[FloatArray, LabelArray],
+    *,
+    max_iter: int,
+    progress: bool,
+) -> dict[str, Result]:
+    """Train each network with Algorithm 2 and the paper's constants, as many at a time as ocdl has threads."""
+    with shared_bar(max_iter * len(starts), shown=progress) as callback_for_one_more:
+
+        def training(net: Network, start: Controls) -> Callable[[Stop], Result]:
+            note = callback_for_one_more()
+            return lambda stop: train(net, start, *data, validation=test, max_iter=max_iter, callback=note, stop=stop)
+
+        trainings = {name: training(net, start) for name, (net, start) in starts.items()}
+        done = dict(side_by_side(trainings, min(get_num_threads(), len(starts))))
+    return {name: done[name] for name in starts}
 
 
 def _facts(name: str, net: Network, result: Result) -> dict[str, Any]:

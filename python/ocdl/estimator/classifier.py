@@ -25,8 +25,9 @@ from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective, Regulariser, probabilities
 from ocdl.model.tableau import Tableau
 from ocdl.network import Network
-from ocdl.training.loop import Result, Status, train
+from ocdl.training.loop import train
 from ocdl.training.optimisers import Adam, Chain, Optimiser
+from ocdl.training.result import Result, Status
 
 __all__ = ["ODEClassifier"]
 

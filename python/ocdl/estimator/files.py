@@ -14,7 +14,7 @@ from ocdl.model.tableau import Tableau
 from ocdl.network import Network, files
 from ocdl.storage.container import FilePath, exact_record, refusal
 from ocdl.training import optimisers
-from ocdl.training.loop import Status
+from ocdl.training.result import Status
 
 FIELDS = ("parameters", "classes", "feature_names", "n_iter", "status")
 

@@ -17,8 +17,7 @@ from ocdl.reproduce.figures import FIGURES, Figure
 from ocdl.reproduce.report import Drawn, Setting, index
 from ocdl.reproduce.results import Results
 from ocdl.reproduce.runs import MNIST, Run, data_of
-from ocdl.reproduce.schedule import outcomes
-from ocdl.reproduce.store import Outcome, Store
+from ocdl.reproduce.store import Outcome, Store, outcomes
 from ocdl.storage.disk import replace_file
 
 __all__ = ["FIGURES", "PAGE", "Progress", "Reproduction", "reproduce"]

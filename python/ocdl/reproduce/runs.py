@@ -16,8 +16,9 @@ from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective
 from ocdl.network import Network
 from ocdl.training import optimisers
-from ocdl.training.loop import Result, Stop, train
+from ocdl.training.loop import train
 from ocdl.training.optimisers import Armijo, Backtracking
+from ocdl.training.result import Result, Stop
 
 DATASETS = tuple(GENERATORS)
 MNIST = "mnist100"

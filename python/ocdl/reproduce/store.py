@@ -1,4 +1,4 @@
-"""Finished runs on disk: a file each, written whole or not at all, and used again."""
+"""Finished runs on disk: a file each, written whole or not at all, and used again; the others are trained."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import io
 import json
 import os
 import zipfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 
@@ -17,7 +20,8 @@ from ocdl.network import Network
 from ocdl.reproduce.runs import SHOWN, Data, Run
 from ocdl.storage.disk import replace_file
 from ocdl.training.history import History
-from ocdl.training.loop import Result
+from ocdl.training.result import Result, Status, Stop
+from ocdl.training.side_by_side import side_by_side
 
 MOST_CONTROLS = 10**6  # numbers; the controls of larger networks are not kept
 
@@ -93,6 +97,33 @@ class Store:
         net = run.settings.network(run.network, shown.shape[1])
         controls = None if vector is None else net.from_vector(vector)
         return Outcome(run, history, steps, shown, controls, int(evals), float(seconds))
+
+
+def outcomes(runs: Iterable[Run], store: Store, jobs: int, mnist: str | None = None) -> Iterator[Outcome]:
+    """Yield the outcome of every run as soon as it is there: first those in the store, then the trained ones.
+
+    So many are trained at once. Whatever stops them, Ctrl-C above all, finished ones are in the store.
+    """
+    missing = []
+    for run in runs:
+        kept = store.load(run)
+        if kept is None:
+            missing.append(run)
+        else:
+            yield kept
+    trainings = {run: partial(_trained, run, store, mnist) for run in missing}
+    for _, outcome in side_by_side(trainings, jobs):
+        yield outcome
+
+
+def _trained(run: Run, store: Store, mnist: str | None, stop: Stop) -> Outcome:
+    data = run.data(mnist)
+    result = run.train(data, stop)
+    if result.status is Status.INTERRUPTED:
+        raise CancelledError
+    outcome = Outcome.of(run, result, data)
+    store.save(outcome)
+    return outcome
 
 
 def _identity(run: Run) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ocdl import _core
 from ocdl.base import validation as checks
 from ocdl.base.randomness import seed_of
 from ocdl.model.controls import PARTS, Controls
@@ -18,79 +15,15 @@ from ocdl.model.flow import core_of
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.network import Network
 from ocdl.training import checkpoint as checkpoints
-from ocdl.training.history import History
 from ocdl.training.optimisers import Backtracking, Chain, Optimiser, stages_of
+from ocdl.training.result import Result, Status, Stop
 from ocdl.training.session import Problem, Session, is_lower
 from ocdl.training.watching import TrainingState, Watcher
 
-__all__ = ["Result", "Status", "Stop", "train"]
+__all__ = ["train"]
 
 DEFAULT_OPTIMISER = Backtracking()
 PASSED_ON = ("step", "no_progress")  # ends of a stage after which the next optimiser may still get further
-
-
-class Status(enum.Enum):
-    """Why a training ended."""
-
-    GRADIENT = "the norm of the gradient is at most tol"
-    STEP = "the step is smaller than the roundoff of the controls"
-    LOSS = "the loss is zero to working precision"
-    NO_PROGRESS = "no trial step lowers the loss"
-    NOT_FINITE = "the next step leads to a loss or gradient that is not finite"
-    ITERATION_LIMIT = "all iterations were made"
-    VALIDATION = "the validation loss has not become lower for a while"
-    INTERRUPTED = "it was asked to stop"
-
-
-class Stop:
-    """A handle to stop a training from another thread or from a signal handler.
-
-    Examples
-    --------
-    >>> import ocdl
-    >>> stop = ocdl.Stop()
-    >>> stop.request()
-    >>> net = ocdl.Network(1, 2)
-    >>> ocdl.train(net, net.init(0), [[0.0], [1.0]], [0, 1], stop=stop).status
-    <Status.INTERRUPTED: 'it was asked to stop'>
-    """
-
-    def __init__(self) -> None:
-        self._flag = _core.StopFlag()
-
-    def request(self) -> None:
-        """Let the training return the last complete iterate, within a tenth of a second."""
-        self._flag.request()
-
-    @property
-    def requested(self) -> bool:
-        return self._flag.requested
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What a training returns.
-
-    Attributes
-    ----------
-    controls : Controls
-        The last iterate; with `patience` the evaluated one of the lowest validation loss.
-    history : History
-        Every iteration.
-    n_iter, n_evals : int
-        Iterations made, and evaluations of the objective with its gradient; `NewtonCG` says how its products count.
-    status : Status
-        Why it ended; its value is a sentence.
-    message : str
-        The same with the numbers.
-    """
-
-    controls: Controls
-    history: History
-    n_iter: int
-    n_evals: int
-    status: Status
-    message: str
 
 
 def train(

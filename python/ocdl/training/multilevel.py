@@ -13,8 +13,9 @@ from ocdl.base import validation
 from ocdl.depth.refinement import INTERPOLATIONS
 from ocdl.model.controls import Controls
 from ocdl.network import Network
-from ocdl.training.loop import DEFAULT_OPTIMISER, Result, Status, train
+from ocdl.training.loop import DEFAULT_OPTIMISER, train
 from ocdl.training.optimisers import Chain, Optimiser
+from ocdl.training.result import Result, Status
 
 __all__ = ["MultilevelResult", "train_multilevel"]
 
