@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subprocesses import run_python
 from test_page import Reader
 
 import ocdl
@@ -78,6 +79,29 @@ def test_the_settings_are_the_papers() -> None:
     assert [net.tableau.name for net in nets] == ["euler", "improved_euler", "kutta3", "kutta4"]
     for net in nets:
         np.testing.assert_allclose(net.init(0).h, 0.1, rtol=1e-15)
+
+
+DATA_SETS_OF_THE_PAPER = """
+import json
+from ocdl.reproduce import FIGURES, claims
+from ocdl.reproduce.figures import data
+from ocdl.reproduce.runs import EXPERIMENTS
+
+print(json.dumps({
+    "figures": {name: [run.name for run in figure.runs(2, False)] for name, figure in FIGURES.items()},
+    "iterations": {name: experiment.iterations for name, experiment in EXPERIMENTS.items()},
+    "claims": claims.DATASETS,
+    "drawn": data.DATASETS,
+}))
+"""
+
+
+def test_a_fifth_generator_is_none_of_the_papers() -> None:
+    """Wherever one more is registered, also before the figures are imported, they stay as they are."""
+    fifth = "import ocdl; ocdl.datasets.GENERATORS['fifth'] = ocdl.datasets.make_spiral\n"
+    changed = json.loads(run_python(fifth + DATA_SETS_OF_THE_PAPER))
+    assert changed == json.loads(run_python(DATA_SETS_OF_THE_PAPER))
+    assert changed["claims"] == changed["drawn"] == ["donut1d", "donut2d", "squares", "spiral"]
 
 
 def test_the_starts_are_the_papers() -> None:
