@@ -21,11 +21,12 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from subprocesses import interrupted
+from subprocesses import interrupted, run_python
 
 import ocdl
 from ocdl.cli import main, train
 from ocdl.cli._models import Description
+from ocdl.estimator import defaults
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = ("--layers", "3", "--max-iter", "20")
@@ -122,6 +123,22 @@ def test_defaults_are_those_of_the_estimator() -> None:
     ours = (chosen.architecture, chosen.tableau, chosen.layers, chosen.loss, chosen.max_iter)
     theirs = ocdl.ODEClassifier()
     assert ours == (theirs.architecture, theirs.tableau, theirs.n_layers, theirs.loss, theirs.max_iter)
+    assert chosen.field == theirs.field
+    assert theirs.optimiser is None
+    assert train.OPTIMISERS[chosen.optimiser] == defaults.OPTIMISER == ocdl.Adam(lr=0.01)
+
+
+def test_optimisers_are_all_that_need_no_settings() -> None:
+    assert set(train.OPTIMISERS) == {"adam", "backtracking", "armijo", "lbfgs", "newton-cg"}
+    named = {name.replace("-", ""): type(optimiser).__name__.lower() for name, optimiser in train.OPTIMISERS.items()}
+    assert all(name == kind for name, kind in named.items())
+    for name, optimiser in train.OPTIMISERS.items():
+        assert name == "adam" or optimiser == type(optimiser)()
+
+
+def test_the_command_line_is_read_without_what_is_heavy() -> None:
+    code = "import sys; from ocdl.cli import _parser; _parser(); print({'sklearn', 'matplotlib'} & {*sys.modules})"
+    assert run_python(code) == "set()"
 
 
 @pytest.mark.parametrize("data", train.GENERATORS)

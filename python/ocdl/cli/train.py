@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 import sys
 import time
 import warnings
@@ -18,19 +19,21 @@ from ocdl.cli._models import Classifier, Description
 from ocdl.cli._output import UserError, add_command, add_seed, aligned, json_text, require_place_for, whole_number
 from ocdl.cli._tables import Table, read_table
 from ocdl.datasets import GENERATORS
+from ocdl.estimator import defaults
 from ocdl.model.architecture import FIELDS, PRESETS
 from ocdl.model.tableau import tableaux
 from ocdl.network import Network
-from ocdl.training.optimisers import LBFGS, Armijo, Backtracking, NewtonCG
+from ocdl.training.optimisers import Optimiser, without_settings
 
 POSITIVE = whole_number(1, 2**31 - 1)
-OPTIMISERS = {
-    "adam": None,  # the estimator's own
-    "backtracking": Backtracking(),
-    "armijo": Armijo(),
-    "lbfgs": LBFGS(),
-    "newton-cg": NewtonCG(),
-}
+
+
+def _option(optimiser: Optimiser) -> str:
+    """Return the name of an optimiser on the command line: ``newton-cg`` for `NewtonCG`."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", "-", type(optimiser).__name__).lower()
+
+
+OPTIMISERS = {_option(optimiser): optimiser for optimiser in (*without_settings(), defaults.OPTIMISER)}
 EXAMPLES = """\
   ocdl train --data spiral --out spiral.ocdl
   ocdl train --data iris.csv --target species --out iris.ocdl
@@ -47,16 +50,26 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--data", required=True, metavar="DATA", help=f"{', '.join(GENERATORS)}, or a CSV or NPZ file")
     parser.add_argument("--out", required=True, metavar="MODEL", help="the model file to write; .ocdl is customary")
     parser.add_argument("--target", metavar="COLUMN", help="name or number of the column of labels (the last one)")
-    parser.add_argument("--architecture", default="odenet", choices=tuple(PRESETS), help="(%(default)s)")
+    parser.add_argument("--architecture", default=defaults.ARCHITECTURE, choices=tuple(PRESETS), help="(%(default)s)")
     parser.add_argument(
-        "--tableau", default="euler", choices=tableaux(), metavar="NAME", help=f"{', '.join(tableaux())} (%(default)s)"
+        "--tableau",
+        default=defaults.TABLEAU,
+        choices=tableaux(),
+        metavar="NAME",
+        help=f"{', '.join(tableaux())} (%(default)s)",
     )
-    parser.add_argument("--field", default=FIELDS[0], choices=FIELDS, help="the vector field (%(default)s)")
-    parser.add_argument("--layers", default=20, type=POSITIVE, metavar="N", help="number of steps (%(default)s)")
-    parser.add_argument("--loss", default="cross_entropy", choices=("cross_entropy", "squared"), help="(%(default)s)")
-    parser.add_argument("--max-iter", default=300, type=POSITIVE, metavar="N", help="iterations (%(default)s)")
+    parser.add_argument("--field", default=defaults.FIELD, choices=FIELDS, help="the vector field (%(default)s)")
+    parser.add_argument(
+        "--layers", default=defaults.N_LAYERS, type=POSITIVE, metavar="N", help="number of steps (%(default)s)"
+    )
+    parser.add_argument("--loss", default=defaults.LOSS, choices=("cross_entropy", "squared"), help="(%(default)s)")
+    parser.add_argument(
+        "--max-iter", default=defaults.MAX_ITER, type=POSITIVE, metavar="N", help="iterations (%(default)s)"
+    )
     add_seed(parser)
-    parser.add_argument("--optimiser", default="adam", choices=tuple(OPTIMISERS), help="(%(default)s)")
+    parser.add_argument(
+        "--optimiser", default=_option(defaults.OPTIMISER), choices=tuple(OPTIMISERS), help="(%(default)s)"
+    )
     parser.add_argument(
         "--test-size", default=0.25, type=_share, metavar="SHARE", help="of the samples, held out (%(default)s)"
     )

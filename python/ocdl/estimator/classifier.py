@@ -19,19 +19,18 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ocdl.base import validation as checks
 from ocdl.base.threads import limited_threads
 from ocdl.base.validation import FloatArray, LabelArray
+from ocdl.estimator import defaults
 from ocdl.estimator import files as estimator_files
-from ocdl.model.architecture import FIELDS
 from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective, Regulariser, probabilities
 from ocdl.model.tableau import Tableau
 from ocdl.network import Network
 from ocdl.training.loop import train
-from ocdl.training.optimisers import Adam, Chain, Optimiser
+from ocdl.training.optimisers import Chain, Optimiser
 from ocdl.training.result import Result, Status
 
 __all__ = ["ODEClassifier"]
 
-DEFAULT_OPTIMISER = Adam(lr=0.01)
 STILL_FALLING = 0.9  # of the loss a tenth of the iterations ago: there is more to come
 NEXT_TO_NOTHING = 0.01  # of the first loss: what comes is not worth a warning
 EVALUATIONS_WITHOUT_PROGRESS = 10  # end a training with early stopping
@@ -111,16 +110,16 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
 
     def __init__(
         self,
-        architecture: str = "odenet",
-        n_layers: int = 20,
-        tableau: str | Tableau = "euler",
+        architecture: str = defaults.ARCHITECTURE,
+        n_layers: int = defaults.N_LAYERS,
+        tableau: str | Tableau = defaults.TABLEAU,
         activation: str = "tanh",
-        field: str = FIELDS[0],
+        field: str = defaults.FIELD,
         horizon: float = 1.0,
         augment: int = 1,
-        loss: str = "cross_entropy",
+        loss: str = defaults.LOSS,
         optimiser: Optimiser | Chain | None = None,
-        max_iter: int = 300,
+        max_iter: int = defaults.MAX_ITER,
         tol: float = 1e-3,
         regulariser: Regulariser | None = None,
         class_weight: Any = None,
@@ -311,7 +310,7 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
                 labels,
                 sample_weight=weights,
                 objective=Objective(self.loss, regulariser=self.regulariser),
-                optimiser=DEFAULT_OPTIMISER if self.optimiser is None else self.optimiser,
+                optimiser=defaults.OPTIMISER if self.optimiser is None else self.optimiser,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 validation=validation,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 from ocdl import _core
@@ -270,6 +270,12 @@ def single_optimiser(value: Any, name: str) -> Optimiser:
         known = ", ".join(kind.__name__ for kind in SINGLE_OPTIMISERS)
         raise TypeError(f"{name} must be one of {known}, got {value!r}")
     return value
+
+
+def without_settings() -> list[Optimiser]:
+    """Return those optimisers that can be made without choosing a setting."""
+    kinds: tuple[Any, ...] = SINGLE_OPTIMISERS
+    return [kind() for kind in kinds if all(field.default is not MISSING for field in fields(kind))]
 
 
 def stages_of(optimiser: Any) -> tuple[tuple[Optimiser, int | None], ...]:
