@@ -16,7 +16,9 @@ import atheris
 import numpy as np
 
 with atheris.instrument_imports(include=["ocdl"]):
-    pass
+    import ocdl.network.files
+    import ocdl.storage.container
+    import ocdl.training.checkpoint  # noqa: F401
 
 from fuzz_files import ModelFileError, mutants, mutated, sealed, targets
 

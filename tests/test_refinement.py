@@ -13,6 +13,9 @@ from problems import EXPLICIT, random_problem
 
 import ocdl
 from ocdl import Network
+from ocdl.depth.pruning import prune
+from ocdl.depth.refinement import refine, resample
+from ocdl.model.flow import Flow
 
 FREE = Network(2, 6, time_steps="free", n_outputs=2, augment=1)
 
@@ -161,3 +164,13 @@ def test_refusals_name_the_argument() -> None:
             refused()
     with pytest.raises(TypeError, match="u must be Controls"):
         net.refine(np.zeros(3))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [Flow, Network])
+def test_what_is_made_of_a_flow_is_of_its_class(kind: type[Flow]) -> None:
+    net = kind(2, 4, time_steps="free")
+    u = net.controls(K=np.ones((4, 2, 2)), h=[0.5, 0.0, 0.25, 0.25])
+    made = [refine(net, u), resample(net, u, 6), prune(net, u)]
+    assert [(type(new), new.n_layers) for new, _ in made] == [(kind, 8), (kind, 6), (kind, 3)]
+    assert all(new.predict(v, [[1.0, 2.0]]).shape == (1, 1) for new, v in made)
+    assert (net == Network(2, 4, time_steps="free")) == (kind is Network)
