@@ -82,8 +82,8 @@ def numbers(*shape: int, start: int = 0) -> np.ndarray:
 
 def controls(net: Network) -> ocdl.Controls:
     parts = {
-        part: numbers(*shape, start=i)
-        for i, (part, shape) in enumerate(zip(("K", "b"), net._layout.shapes, strict=False))
+        part.name: numbers(*part.shape, start=i)
+        for i, part in enumerate(part for part in net.parts if part.role == "field")
     }
     u = net.controls(**parts, W=numbers(net.n_outputs, net.dim, start=7), mu=numbers(net.n_outputs, start=9))
     if net.time_steps == "free":

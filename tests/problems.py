@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 import ocdl
 from ocdl import Network, Tableau, _core
 
-ACTIVATIONS = _core.activation_names()
-LOSSES = _core.loss_names()
+ACTIVATIONS = list(_core.activations())
+LOSSES = ["squared", "cross_entropy"]
 REDUCTIONS = ("mean", "sum")
 TABLEAUX = ocdl.tableaux()
 EXPLICIT = [name for name in TABLEAUX if Tableau.named(name).is_explicit]

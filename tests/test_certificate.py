@@ -194,9 +194,9 @@ def test_wrong_costates_and_wrong_variations_fail(sweep: str, monkeypatch: pytes
 class WrongOrder(Network):
     """A network that says it is kutta4, and takes Euler's steps."""
 
-    def forward(self, u: Controls, X: Any) -> Any:
+    def final_state(self, u: Controls, X: Any) -> Any:
         euler = Network(**(self._arguments() | {"tableau": Tableau.named("euler")}))
-        return euler.forward(u, X)
+        return euler.final_state(u, X)
 
 
 def test_a_method_of_a_lower_order_fails() -> None:

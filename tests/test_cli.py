@@ -27,6 +27,7 @@ import ocdl
 from ocdl.cli import main, train
 from ocdl.cli._models import Description
 from ocdl.estimator import defaults
+from ocdl.storage.container import FORMAT_VERSION
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = ("--layers", "3", "--max-iter", "20")
@@ -283,7 +284,7 @@ def test_inspect(model: Path, run: Run) -> None:
     assert "setosa, versicolor, virginica" in out
     assert "a, b, c, d" in out
     facts = json.loads(run("inspect", model, "--json")[1])
-    assert facts["format_version"] == 1
+    assert facts["format_version"] == FORMAT_VERSION
     assert facts["ocdl"] == ocdl.__version__
     assert facts["time_steps"]["count"] == facts["network"]["n_layers"] == 3
     assert facts["metadata"]["command_line"]["target_name"] == "species"

@@ -27,7 +27,7 @@ import ocdl
 from ocdl import Network, Tableau
 from ocdl.model.architecture import FIELDS, PRESETS
 from ocdl.network.files import Model, ModelFileError, load, network_from_dict, network_to_dict, save
-from ocdl.storage.container import DEEPEST_NESTING, LARGEST_HEADER, read_container, write_container
+from ocdl.storage.container import DEEPEST_NESTING, FORMAT_VERSION, LARGEST_HEADER, read_container, write_container
 
 NETWORKS = [
     *(Network.preset(name, 2, 3) for name in PRESETS),
@@ -91,7 +91,8 @@ def test_containers_hold_all_their_types(path: Path) -> None:
         "none": np.zeros((0, 3)),
     }
     write_container(path, "checkpoint", {"iteration": 3}, arrays)
-    description, found = read_container(path, "checkpoint")
+    description, found, version = read_container(path, "checkpoint")
+    assert version == FORMAT_VERSION
     assert description == {"iteration": 3}
     assert found.keys() == arrays.keys()
     for name, array in found.items():
@@ -112,7 +113,7 @@ def test_other_programs_can_read_the_arrays(path: Path) -> None:
     with safetensors.safe_open(path, "np") as file:
         metadata = file.metadata()
     assert json.loads(metadata["description"])["network"]["n_layers"] == 3
-    assert (metadata["format"], metadata["format_version"], metadata["kind"]) == ("ocdl", "1", "model")
+    assert (metadata["format"], metadata["format_version"], metadata["kind"]) == ("ocdl", str(FORMAT_VERSION), "model")
 
 
 def test_equal_models_make_equal_files(tmp_path: Path) -> None:
@@ -262,9 +263,10 @@ def test_kinds_and_versions_are_told_apart(path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"is a model, not a checkpoint; load it with ocdl.load\(path\)"):
         read_container(path, "checkpoint")
     data = path.read_bytes()
-    for newer in ("2", "7"):
-        text = "was written by a newer ocdl: its format has version {}, this one reads 1; update ocdl"
-        path.write_bytes(data.replace(b'"format_version":"1"', f'"format_version":"{newer}"'.encode()))
+    own = f'"format_version":"{FORMAT_VERSION}"'.encode()
+    for newer in (str(FORMAT_VERSION + 1), "7"):
+        text = f"was written by a newer ocdl: its format has version {{}}, this one reads {FORMAT_VERSION}; update ocdl"
+        path.write_bytes(data.replace(own, f'"format_version":"{newer}"'.encode()))
         assert refusal(path) == text.format(newer)  # whatever its digest is
 
 

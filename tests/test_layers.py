@@ -11,7 +11,7 @@ import pytest
 
 CPP = Path(__file__).parents[1] / "cpp"
 BASE = "base"  # the files directly in cpp/ocdl (types.hpp, parallel.hpp, thread_policy.hpp)
-ARROW = (BASE, "kernel", "tableau", "field", "trajectory", "sweep", "objective", "optimiser")
+ARROW = (BASE, "kernel", "tableau", "field", "trajectory", "sweep", "objective", "evaluator", "optimiser")
 
 QUOTED_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 OPENMP = re.compile(r"#\s*include\s*[<\"]omp\.h|#\s*pragma\s+omp\b|_Pragma\s*\(\s*\"omp\b|\bomp_\w+\s*\(")
@@ -102,7 +102,7 @@ COMPILED = ("_load_core", "_core", "_cpu")  # what chooses the core, and what it
 FRONT = "ocdl"  # the package itself: its public names
 ROOMS = (
     *("_core", "base", "storage", "model", "depth", "analysis", "network", "training", "datasets", "estimator", "plot"),
-    *(FRONT, "page", "bench", "reproduce", "cli", "__main__"),
+    *("losses", FRONT, "page", "bench", "reproduce", "cli", "__main__"),
 )
 AGAINST_THE_ARROW = {  # imports inside of functions, each with its reason
     ("training/history.py", "ocdl.plot"): "History.plot is a shortcut to a picture; matplotlib is imported to draw it",

@@ -166,7 +166,7 @@ FORGERIES: list[tuple[str, Any]] = [
     ("state.gradient", np.full(37, np.nan)),
     ("records", np.zeros(5)),
     ("records", np.zeros((2, 5))),
-    ("evaluated.accuracy", np.zeros((0,))),
+    ("evaluated.score", np.zeros((0,))),
     ("best.controls", np.zeros(2)),
     ("stage", -1),
     ("stage", 7),
@@ -185,7 +185,7 @@ def test_forged_checkpoints_are_refused(tmp_path: Path, name: str, value: Any) -
     net, u, X, y = problem()
     path = tmp_path / "c"
     ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=10, checkpoint=path)
-    description, arrays = read_container(path, "checkpoint")
+    description, arrays, _ = read_container(path, "checkpoint")
     (arrays if isinstance(value, np.ndarray) else description)[name] = value
     write_container(path, "checkpoint", description, arrays)
     with pytest.raises(ocdl.ModelFileError):

@@ -12,7 +12,8 @@ from problems import ACTIVATIONS, LOSSES, Problem, objectives, problems, random_
 
 import ocdl
 from ocdl import Network, Objective, Tableau
-from ocdl.analysis.lipschitz import FIELD_BOUNDS, STEEPEST, step_bound
+from ocdl.analysis.lipschitz import FIELD_BOUNDS, step_bound
+from ocdl.model.activations import ACTIVATIONS as FACTS
 from ocdl.model.architecture import FIELDS
 
 SEEDS = range(5)
@@ -169,7 +170,7 @@ def test_the_steepest_slopes_are_least_upper_bounds(activation: str) -> None:
     net = Network.preset("net", 1, 1, activation=activation)
     x = np.linspace(-40, 40, 80_001)[:, None]
     slopes = net.tangent(net.controls(K=[[[1.0]]]), x, dX=np.ones_like(x))[-1]
-    assert np.abs(slopes).max() == pytest.approx(STEEPEST[activation], rel=1e-12)
+    assert np.abs(slopes).max() == pytest.approx(FACTS[activation].steepest, rel=1e-12)
 
 
 def test_every_field_has_a_bound_and_every_loss_a_sensitivity() -> None:

@@ -12,7 +12,6 @@ from problems import random_problem
 from subprocesses import run_python
 
 from ocdl import Network, Objective, _cpu, _load_core
-from ocdl.model.controls import PARTS
 
 USABLE = [name for name in _load_core.built_variants() if _cpu.supports(name)]
 
@@ -53,10 +52,7 @@ def gradients_of(variant: str, problems_file: Path) -> list[dict[str, np.ndarray
     """The gradients of all cases, part by part; "" is the default variant."""
     path = problems_file.with_name(f"{variant or 'default'}.pickle")
     run_python(GRADIENTS.format(problems=str(problems_file), gradients=str(path)), OCDL_CORE=variant)
-    return [
-        {"J": np.array(J), **{part: getattr(g, part) for part in (*PARTS, "X")}}
-        for J, g in pickle.loads(path.read_bytes())
-    ]
+    return [{"J": np.array(J), "X": g.X, **g.parts()} for J, g in pickle.loads(path.read_bytes())]
 
 
 @pytest.fixture(scope="module")

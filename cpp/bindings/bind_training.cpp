@@ -1,10 +1,12 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "bindings/any_evaluator.hpp"
 #include "bindings/array.hpp"
 #include "bindings/enumeration.hpp"
 #include "bindings/interruptible.hpp"
 #include "ocdl/optimiser/training.hpp"
+#include "ocdl/sweep/network.hpp"
 
 namespace py = pybind11;
 
@@ -80,24 +82,17 @@ class AnyTraining {
   virtual py::object controls() const = 0;
   virtual py::dict state() = 0;
   virtual void restore(const py::dict& state) = 0;
-  virtual py::object assess(const py::object& X, const Array<std::int64_t>& y, const py::object& weights,
-                            const Objective* objective, const StopFlag& stop) = 0;
+  virtual py::object assess(AnyEvaluator& evaluator, bool with_value, const StopFlag& stop) = 0;
 };
 
 template <class T>
 class BoundTraining : public AnyTraining {
  public:
-  BoundTraining(const Network& net, const Array<T>& u, const Array<T>& X, const Array<std::int64_t>& y,
-                const OptionalArray<T>& weights, const Objective& objective, const MethodOptions& method,
-                std::vector<Range> frozen, bool simplex, double tolerance, double first_value, double seconds)
-      : features_(net.features),
-        X_(X),
-        y_(y),
-        weights_(weights),
-        training_(net, view(u, net.control_size(), "u"),
-                  {view(X_, y.size() * net.features, "X"), y_.data(),
-                   view(weights_, y.size(), "sample_weight"), y.size()},
-                  objective, method, std::move(frozen), simplex, tolerance, first_value, seconds) {}
+  BoundTraining(const std::shared_ptr<AnyEvaluator>& evaluator, const Array<T>& u, const MethodOptions& method,
+                Constraints constraints, double tolerance, double first_value, double seconds)
+      : evaluator_(evaluator),
+        training_(evaluator->as<T>(), view(u, evaluator->as<T>().size(), "u"), method, std::move(constraints),
+                  tolerance, first_value, seconds) {}
 
   bool start(const StopFlag& stop) override {
     return interruptible([&](Watch& watch) { training_.start(watch); }, [&] { return stop.requested(); });
@@ -130,91 +125,98 @@ class BoundTraining : public AnyTraining {
     training_.visit(importer);
     training_.restored();
   }
-  /// (J, accuracy) on these samples, or None if it was stopped.
-  py::object assess(const py::object& X, const Array<std::int64_t>& y, const py::object& weights,
-                    const Objective* objective, const StopFlag& stop) override {
-    const auto rows = X.cast<Array<T>>();
-    const auto row_weights = weights.cast<OptionalArray<T>>();
-    const Data<T> data{view(rows, y.size() * features_, "X"), y.data(),
-                       view(row_weights, y.size(), "sample_weight"), y.size()};
-    std::pair<double, double> found;
-    const bool complete =
-        interruptible([&](Watch& watch) { found = training_.assess(data, objective, watch); },
-                      [&] { return stop.requested(); });
-    return complete ? py::object(py::make_tuple(found.first, found.second)) : py::none();
+  /// (J, score) of the controls on the evaluator's samples, or None if it was stopped; J is NaN where it is not
+  /// asked for.
+  py::object assess(AnyEvaluator& evaluator, bool with_value, const StopFlag& stop) override {
+    double value = Training<T>::not_known, score = value;
+    const bool complete = interruptible(
+        [&](Watch& watch) {
+          Evaluator<T>& samples = evaluator.as<T>();
+          samples.set_watch(&watch);
+          const T* u = training_.iterate().controls.data();
+          if (with_value) value = samples.evaluate(u, nullptr, Evaluator<T>::all_samples);
+          score = samples.score(u);
+        },
+        [&] { return stop.requested(); });
+    return complete ? py::object(py::make_tuple(value, score)) : py::none();
   }
 
  private:
-  Index features_;
-  Array<T> X_;
-  Array<std::int64_t> y_;
-  OptionalArray<T> weights_;
+  std::shared_ptr<AnyEvaluator> evaluator_;
   Training<T> training_;
 };
 
+/// Reads the settings of a method by their names.
+class SettingsReader {
+ public:
+  explicit SettingsReader(const py::dict& settings) : settings_(settings) {}
+
+  template <class V>
+  void operator()(std::string_view name, V& value) {
+    const py::str key(name.data(), name.size());
+    if (!settings_.contains(key)) throw std::invalid_argument("the method has a setting " + std::string(name));
+    if constexpr (std::is_same_v<V, Curvature>)
+      value = enum_from<Curvature>(curvature_names, settings_[key].template cast<std::string>());
+    else
+      value = settings_[key].template cast<V>();
+    ++read_;
+  }
+  std::size_t read() const { return read_; }
+
+ private:
+  py::dict settings_;
+  std::size_t read_ = 0;
+};
+
+/// The method of this name; each setting has to be there, and no other.
+template <std::size_t Row = 0>
+MethodOptions make_method_options(std::string_view name, const py::dict& settings) {
+  if constexpr (Row == std::variant_size_v<MethodOptions>) {
+    throw std::invalid_argument("unknown method: " + std::string(name));
+  } else {
+    std::variant_alternative_t<Row, MethodOptions> options{};
+    if (options.name != name) return make_method_options<Row + 1>(name, settings);
+    SettingsReader reader(settings);
+    options.visit(reader);
+    if (reader.read() != settings.size())
+      throw std::invalid_argument(std::string(name) + " was given settings that it does not have");
+    return options;
+  }
+}
+
+/// Python's view of MethodOptions: pybind11 would take the variant itself apart.
+struct BoundMethod {
+  MethodOptions options;
+};
+
 template <class T>
-std::unique_ptr<AnyTraining> make_training(const Network& net, const Array<T>& u, const Array<T>& X,
-                                           const Array<std::int64_t>& y, const OptionalArray<T>& weights,
-                                           const Objective& objective, const MethodOptions& method,
+std::unique_ptr<AnyTraining> make_training(const Network& net, const std::shared_ptr<AnyEvaluator>& evaluator,
+                                           const Array<T>& u, const BoundMethod& method,
                                            const std::vector<std::string>& frozen, bool simplex,
                                            double tolerance, double first_value, double seconds) {
-  const Index sizes[] = {net.K_size(), net.b_size(), net.h_size(), net.W_size(), net.outputs};
-  std::vector<Range> ranges;
-  Index begin = 0;
-  for (int part = 0; const char* name : {"K", "b", "h", "W", "mu"}) {
-    const Index end = begin + sizes[part++];
-    if (std::find(frozen.begin(), frozen.end(), name) != frozen.end()) ranges.push_back({begin, end});
-    begin = end;
-  }
-  return std::make_unique<BoundTraining<T>>(net, u, X, y, weights, objective, method, std::move(ranges),
-                                            simplex, tolerance, first_value, seconds);
+  Constraints constraints{.frozen = {}, .simplex = simplex ? net.steps() : Range{0, 0}, .total = net.horizon};
+  for (const Part& part : net.parts)
+    if (std::find(frozen.begin(), frozen.end(), part.name) != frozen.end())
+      constraints.frozen.push_back(part.place);
+  return std::make_unique<BoundTraining<T>>(evaluator, u, method.options, std::move(constraints), tolerance,
+                                            first_value, seconds);
 }
 
 template <class T>
 void bind_start(py::module_& m) {
-  m.def("make_training", &make_training<T>, py::arg("net"), py::arg("u").noconvert(),
-        py::arg("X").noconvert(), py::arg("y").noconvert(), py::arg("sample_weight").noconvert(),
-        py::arg("objective"), py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("tolerance"),
-        py::arg("first_value"), py::arg("seconds"));
-}
-
-void bind_methods(py::module_& m) {
-  py::class_<GradientDescentOptions>(m, "GradientDescent")
-      .def(py::init([](double step) { return GradientDescentOptions{step}; }), py::arg("step"));
-  py::class_<BacktrackingOptions>(m, "Backtracking")
-      .def(py::init([](double L0, double rho_up, double rho_down, int max_trials) {
-             return BacktrackingOptions{L0, rho_up, rho_down, max_trials};
-           }),
-           py::arg("L0"), py::arg("rho_up"), py::arg("rho_down"), py::arg("max_trials"));
-  py::class_<ArmijoOptions>(m, "Armijo")
-      .def(py::init(
-               [](double c, double shrink, double grow, double first_step, double max_step, int max_trials) {
-                 return ArmijoOptions{c, shrink, grow, first_step, max_step, max_trials};
-               }),
-           py::arg("c"), py::arg("shrink"), py::arg("grow"), py::arg("first_step"), py::arg("max_step"),
-           py::arg("max_trials"));
-  py::class_<AdamOptions>(m, "Adam").def(
-      py::init([](double lr, double beta1, double beta2, double epsilon, Index batch_size,
-                  std::uint64_t seed) { return AdamOptions{lr, beta1, beta2, epsilon, batch_size, seed}; }),
-      py::arg("lr"), py::arg("beta1"), py::arg("beta2"), py::arg("epsilon"), py::arg("batch_size"),
-      py::arg("seed"));
-  py::class_<LBFGSOptions>(m, "LBFGS")
-      .def(py::init([](Index memory, int max_trials) { return LBFGSOptions{memory, max_trials}; }),
-           py::arg("memory"), py::arg("max_trials"));
-  py::class_<NewtonCGOptions>(m, "NewtonCG")
-      .def(py::init([](std::string_view curvature, double radius, double forcing, int max_products,
-                       int max_trials) {
-             const auto kind = enum_from<Curvature>(curvature_names, curvature);
-             return NewtonCGOptions{kind, radius, forcing, max_products, max_trials};
-           }),
-           py::arg("curvature"), py::arg("radius"), py::arg("forcing"), py::arg("max_products"),
-           py::arg("max_trials"));
+  m.def("make_training", &make_training<T>, py::arg("net"), py::arg("evaluator"), py::arg("u").noconvert(),
+        py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("tolerance"), py::arg("first_value"),
+        py::arg("seconds"));
 }
 
 }  // namespace
 
 void bind_training(py::module_& m) {
-  bind_methods(m);
+  py::class_<BoundMethod>(m, "Method")
+      .def(py::init([](std::string_view name, const py::dict& settings) {
+             return BoundMethod{make_method_options(name, settings)};
+           }),
+           py::arg("name"), py::arg("settings"));
   py::class_<StopFlag>(m, "StopFlag")
       .def(py::init<>())
       .def("request", &StopFlag::request)
@@ -234,8 +236,7 @@ void bind_training(py::module_& m) {
       .def("controls", &AnyTraining::controls)
       .def("state", &AnyTraining::state)
       .def("restore", &AnyTraining::restore, py::arg("state"))
-      .def("assess", &AnyTraining::assess, py::arg("X"), py::arg("y").noconvert(), py::arg("sample_weight"),
-           py::arg("objective"), py::arg("stop"));
+      .def("assess", &AnyTraining::assess, py::arg("evaluator"), py::arg("with_value"), py::arg("stop"));
   bind_start<double>(m);
   bind_start<float>(m);
 }

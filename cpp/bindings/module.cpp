@@ -5,6 +5,8 @@ void bind_build_info(pybind11::module_& m);
 void bind_parallel(pybind11::module_& m);
 void bind_tableau(pybind11::module_& m);
 void bind_network(pybind11::module_& m);
+void bind_objective(pybind11::module_& m);
+void bind_evaluator(pybind11::module_& m);
 void bind_optimiser(pybind11::module_& m);
 void bind_training(pybind11::module_& m);
 }  // namespace ocdl
@@ -17,6 +19,8 @@ PYBIND11_MODULE(OCDL_MODULE_NAME, m) {
   ocdl::bind_parallel(m);
   ocdl::bind_tableau(m);
   ocdl::bind_network(m);
+  ocdl::bind_objective(m);
+  ocdl::bind_evaluator(m);
   ocdl::bind_optimiser(m);
   ocdl::bind_training(m);
 }

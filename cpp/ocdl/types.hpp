@@ -4,6 +4,7 @@
 #include <complex>
 #include <concepts>
 #include <cstddef>
+#include <type_traits>
 
 namespace ocdl {
 
@@ -12,6 +13,15 @@ using Index = std::ptrdiff_t;
 /// Double-precision data of a method or a grid (never of a sweep, which is templated on its scalar).
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Vector = Eigen::VectorXd;
+
+/// Views of numbers that somebody else owns, in rows; E is a scalar or a constant one.
+template <class E, class Of>
+using View = Eigen::Map<std::conditional_t<std::is_const_v<E>, const Of, Of>>;
+template <class E>
+using MatrixView =
+    View<E, Eigen::Matrix<std::remove_const_t<E>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
+template <class E>
+using VectorView = View<E, Eigen::Matrix<std::remove_const_t<E>, Eigen::Dynamic, 1>>;
 
 /// Sums over many samples run in at least double precision: the type of a loss value.
 template <class T>

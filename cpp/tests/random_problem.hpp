@@ -15,16 +15,21 @@ struct Problem {
   Objective objective;
   std::vector<T> controls, X, weights;
   std::vector<std::int64_t> labels;
+  std::vector<T> numbers;  ///< targets in the place of labels, where the loss takes them
 
+  Index samples() const { return static_cast<Index>(X.size()) / net.features; }
   Data<T> data() const {
-    return {X.data(), labels.data(), weights.empty() ? nullptr : weights.data(),
-            static_cast<Index>(labels.size())};
+    const bool of_classes = facts_of(objective.loss).targets == TargetKind::classes;
+    return {X.data(),
+            {of_classes ? labels.data() : nullptr, of_classes ? nullptr : numbers.data()},
+            weights.empty() ? nullptr : weights.data(),
+            samples()};
   }
 
   template <class S>
   Problem<S> as() const {
     const auto cast = [](const std::vector<T>& v) { return std::vector<S>(v.begin(), v.end()); };
-    return {net, objective, cast(controls), cast(X), cast(weights), labels};
+    return {net, objective, cast(controls), cast(X), cast(weights), labels, cast(numbers)};
   }
 };
 
@@ -33,6 +38,7 @@ class Draw {
   explicit Draw(unsigned seed) : engine_(seed) {}
 
   Index whole(Index least, Index most) { return std::uniform_int_distribution<Index>(least, most)(engine_); }
+  double uniform() { return std::uniform_real_distribution<double>()(engine_); }
   bool coin(double probability = 0.5) { return std::bernoulli_distribution(probability)(engine_); }
   double normal() { return std::normal_distribution<double>()(engine_); }
   std::vector<double> normals(Index size, double scale = 1) {
@@ -49,8 +55,8 @@ class Draw {
     const Controls<double> parts = net.split(u.data());
     const double step = 1.0 / static_cast<double>(net.layers);
     const bool uniform = coin(0.3);
-    for (Index j = 0; j < net.h_size(); ++j)
-      parts.h[j] = uniform ? step : coin(0.2) ? 0.0 : step * (0.5 + normal());
+    for (Index j = 0; j < net.step_count(); ++j)
+      parts.h(j) = uniform ? step : coin(0.2) ? 0.0 : step * (0.5 + normal());
     return u;
   }
 
@@ -63,8 +69,21 @@ class Draw {
                    field == FieldKind::hamiltonian && dim % 2 ? FieldKind::dense : field);
   }
 
-  Problem<double> problem(Network net, Index samples) {
-    Problem<double> p{std::move(net), {}, {}, {}, {}, {}};
+  /// A loss of this kind, with parameters of any size where it has some.
+  Loss loss(TargetKind kind) {
+    std::vector<Loss> known;
+    for_each_loss([&](auto record) {
+      for (const auto& parameter : record.parameters) {
+        const double most = std::min(parameter.below, 2.0);
+        record.*parameter.member = parameter.above + (most - parameter.above) * (0.05 + 0.9 * uniform());
+      }
+      if (record.facts.targets == kind) known.push_back(record);
+    });
+    return known[static_cast<std::size_t>(whole(0, static_cast<Index>(known.size()) - 1))];
+  }
+
+  Problem<double> problem(Network net, Index samples, TargetKind kind = TargetKind::classes) {
+    Problem<double> p{std::move(net), {}, {}, {}, {}, {}, {}};
     p.controls = controls(p.net);
     p.X = normals(samples * p.net.features);
     for (Index i = 0; i < samples; ++i) p.labels.push_back(whole(0, std::max<Index>(p.net.outputs - 1, 1)));
@@ -72,9 +91,25 @@ class Draw {
       p.weights = normals(samples);
       for (double& w : p.weights) w = std::abs(w);
     }
-    p.objective = {coin() ? Loss::squared : Loss::cross_entropy, coin(), {}};
-    if (coin(0.2)) p.objective.regulariser = {std::abs(normal()), std::abs(normal()), std::abs(normal())};
+    p.objective = {loss(kind), coin(), {}};
+    p.numbers = normals(samples * p.net.outputs);
+    for (double& number : p.numbers)
+      if (number < facts_of(p.objective.loss).least_target) number = coin(0.3) ? 0 : -number;
+    if (coin(0.2)) p.objective.regulariser = regulariser(p.net);
     return p;
+  }
+
+  /// Penalties of all kinds, on parts of all kinds.
+  Regulariser regulariser(const Network& net) {
+    const auto parts = [&]() -> PartSelection {
+      if (coin()) return {};
+      std::vector<std::string> chosen;
+      for (const Part& part : net.parts)
+        if (coin()) chosen.push_back(part.name);
+      return {chosen};
+    };
+    return {{Tikhonov{std::abs(normal()), parts()}, L1{std::abs(normal()), parts()},
+             TimeSmoothness{std::abs(normal()), {}}}};
   }
 
  private:
@@ -99,9 +134,8 @@ template <class T>
 Result<T> gradient_of(const Problem<T>& p, const BlockPlan& plan) {
   Workspace<T> workspace;
   Result<T> r{0, std::vector<T>(p.controls.size()), std::vector<T>(p.X.size())};
-  Evaluation<T> evaluation(p.net, p.controls.data(), p.data(), p.objective,
-                           {r.controls.data(), r.inputs.data(), nullptr}, workspace, plan);
-  r.value = evaluation.run();
+  r.value = value_and_derivatives<T>(p.net, p.controls.data(), p.data(), p.objective,
+                                     {r.controls.data(), r.inputs.data(), nullptr}, workspace, plan);
   return r;
 }
 

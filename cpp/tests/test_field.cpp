@@ -54,15 +54,17 @@ BOOST_AUTO_TEST_CASE(the_pull_back_is_the_transpose_of_the_push_forward) {
         std::vector<double> k = plane(), pushed = plane(), scratch = plane(), delta = plane(),
                             rotated = plane(), eta = plane(), details(static_cast<std::size_t>(2 * size));
         std::vector<double> K_gradient(K.size()), b_gradient(b.size());
+        const StageControls<const double> u({K.data(), b.data()}, dim), du({dK.data(), db.data()}, dim);
         std::vector<double> panels(static_cast<std::size_t>(panel::transposed_size<double>(dim, tiles)));
         const StagePlanes<double> at{k.data(), details.data(), size};
-        field.evaluate(K.data(), b.data(), y.data(), at, tiles, product.data());
-        field.push_forward(K.data(), dK.data(), db.data(), y.data(), at, v.data(), pushed.data(),
-                           scratch.data(), tiles, product.data());
-        field.pull_back(K.data(), at, 1.0, g.data(), delta.data(), rotated.data(), eta.data(), tiles,
+        field.evaluate(u, y.data(), at, tiles, product.data());
+        field.push_forward(u, du, y.data(), at, v.data(), pushed.data(), scratch.data(), tiles,
+                           product.data());
+        field.pull_back(u, at, 1.0, g.data(), delta.data(), rotated.data(), eta.data(), tiles,
                         product.data());
         field.control_gradient(delta.data(), rotated.data(), y.data(), details.data(), tiles, false,
-                               K_gradient.data(), b_gradient.data(), panels.data(), Team::alone());
+                               StageControls<double>({K_gradient.data(), b_gradient.data()}, dim),
+                               panels.data(), Team::alone());
         double left = 0, right = 0, magnitude = 0;
         const auto add = [&](double& sum, const std::vector<double>& a, const std::vector<double>& c) {
           for (std::size_t i = 0; i < a.size(); ++i) {
@@ -82,16 +84,17 @@ BOOST_AUTO_TEST_CASE(the_pull_back_is_the_transpose_of_the_push_forward) {
 
 BOOST_AUTO_TEST_CASE(the_map_of_an_antisymmetric_field_and_its_transpose) {
   Draw draw(3);
-  const Index dim = 5;
-  const std::vector<double> K = draw.normals(dim * dim), G = draw.normals(dim * dim);
-  std::vector<double> mapped(K.size()), back = G;
-  antisymmetric::map(dim, K.data(), mapped.data());
-  antisymmetric::transposed_map(dim, back.data());
-  double left = 0, right = 0;
-  for (std::size_t n = 0; n < K.size(); ++n) {
-    left += G[n] * mapped[n];
-    right += back[n] * K[n];
-  }
+  constexpr Index dim = 5;
+  const std::vector<double> u = draw.normals(dim * dim + dim), G = draw.normals(dim * dim + dim);
+  std::vector<double> mapped(u.size()), back = G;
+  const auto controls = [](auto& v) {
+    using E = std::remove_pointer_t<decltype(v.data())>;
+    return StageControls<E>({v.data(), v.data() + dim * dim}, dim);
+  };
+  antisymmetric::map<double>(controls(u), controls(mapped));
+  antisymmetric::transposed_map<double>(controls(back));
+  const double left = VectorView<const double>(G.data(), dim * dim + dim).dot(VectorView<double>(mapped.data(), dim * dim + dim));
+  const double right = VectorView<double>(back.data(), dim * dim + dim).dot(VectorView<const double>(u.data(), dim * dim + dim));
   BOOST_TEST(left == right, boost::test_tools::tolerance(1e-14));
 }
 

@@ -1,5 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
+#include "ocdl/evaluator/samples.hpp"
 #include "ocdl/optimiser/training.hpp"
 #include "tests/allocation_counter.hpp"
 #include "tests/random_problem.hpp"
@@ -26,16 +27,23 @@ Problem<double> training_problem(bool residual = true) {
   Draw draw(3);
   Network net(2, 2, 6, 1, named("euler"), Activation::tanh, residual, false, residual, 1.0);
   Problem<double> p = draw.problem(net, 100);
-  Controls<double> u = net.split(p.controls.data());
-  std::fill_n(u.h, net.h_size(), 1.0 / static_cast<double>(net.layers));
+  std::fill_n(p.controls.begin() + net.steps().begin, net.step_count(),
+              1.0 / static_cast<double>(net.layers));
   p.objective = {};
   p.weights.clear();
   return p;
 }
 
-Training<double> make(const Problem<double>& p, const MethodOptions& method, bool simplex) {
-  return Training<double>(p.net, p.controls.data(), p.data(), p.objective, method, {}, simplex, 0.0);
-}
+/// A training with the evaluator that it sees.
+struct Run {
+  SamplesEvaluator<double> evaluator;
+  Training<double> training;
+
+  Run(const Problem<double>& p, const MethodOptions& method, bool simplex)
+      : evaluator(p.net, p.data(), p.objective),
+        training(evaluator, p.controls.data(), method,
+                 {.frozen = {}, .simplex = simplex ? p.net.steps() : Range{0, 0}, .total = p.net.horizon}, 0.0) {}
+};
 
 Watch never() {
   return Watch([] { return false; });
@@ -49,7 +57,8 @@ BOOST_AUTO_TEST_CASE(no_iteration_but_the_first_allocates) {
   const Problem<double> p = training_problem();
   for (const MethodOptions& method : methods(32))
     for (const bool simplex : {false, true}) {
-      Training<double> training = make(p, method, simplex);
+      Run run(p, method, simplex);
+      Training<double>& training = run.training;
       Watch watch = never();
       std::vector<TrainingRecord> records(200);
       training.start(watch);
@@ -85,7 +94,8 @@ BOOST_AUTO_TEST_CASE(an_interrupted_iteration_has_not_happened) {
   Problem<double> p = draw.problem(net, 3000);
   p.objective = {};
   for (const MethodOptions& method : methods(2000)) {
-    Training<double> training = make(p, method, false), undisturbed = make(p, method, false);
+    Run disturbed_run(p, method, false), undisturbed_run(p, method, false);
+    Training<double>&training = disturbed_run.training, &undisturbed = undisturbed_run.training;
     Watch watch = never();
     std::vector<TrainingRecord> records(10);
     training.start(watch);
@@ -112,30 +122,6 @@ BOOST_AUTO_TEST_CASE(an_interrupted_iteration_has_not_happened) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(batches_cover_every_sample_once_per_epoch) {
-  const Index samples = 103, features = 1;
-  std::vector<double> X(samples), weights(samples, 2.0);
-  std::iota(X.begin(), X.end(), 0.0);
-  const std::vector<std::int64_t> labels(samples, 0);
-  Batches<double> batches({X.data(), labels.data(), weights.data(), samples}, features, true, 10, 7);
-  std::vector<double> first_epoch, second_epoch;
-  for (std::int64_t number = 0; number < 22; ++number) {
-    const Data<double> batch = batches.at(number);
-    auto& seen = number < 11 ? first_epoch : second_epoch;
-    seen.insert(seen.end(), batch.X, batch.X + batch.samples);
-    BOOST_TEST(batch.samples == (number % 11 == 10 ? 3 : 10));
-    // 1 / (sum of all weights), times samples per batch sample
-    BOOST_TEST(batch.scale(true) == 103.0 / (206.0 * static_cast<double>(batch.samples)),
-               boost::test_tools::tolerance(1e-15));
-  }
-  BOOST_TEST(first_epoch != second_epoch);
-  BOOST_TEST(first_epoch != X);
-  std::sort(first_epoch.begin(), first_epoch.end());
-  std::sort(second_epoch.begin(), second_epoch.end());
-  BOOST_TEST(first_epoch == X);
-  BOOST_TEST(second_epoch == X);
-}
-
 BOOST_AUTO_TEST_CASE(sums_do_not_depend_on_threads) {
   Draw draw(9);
   const std::vector<double> a = draw.normals(600001), b = draw.normals(600001);
@@ -157,7 +143,8 @@ BOOST_AUTO_TEST_CASE(the_wolfe_search_keeps_its_promise) {
     Network net(3, 3, 4, 1, named("euler"), Activation::tanh, true, false, true, 1.0);
     Problem<double> p = draw.problem(net, 20);
     p.objective.regulariser = {};
-    TrainingProblem<double> problem(p.net, p.data(), p.objective, {}, false);
+    SamplesEvaluator<double> evaluator(p.net, p.data(), p.objective);
+    TrainingProblem<double> problem(evaluator, {});
     Iterate<double> at(problem.size());
     at.controls = p.controls;
     problem.evaluate(at);

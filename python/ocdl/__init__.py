@@ -8,14 +8,15 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from ocdl import datasets
+from ocdl import datasets, losses
 from ocdl._core import build_info
 from ocdl.analysis.certificate import Certificate
 from ocdl.analysis.sensitivity import Flips
 from ocdl.analysis.stability import Stability
 from ocdl.base.threads import get_num_threads, set_num_threads
 from ocdl.model.controls import Controls
-from ocdl.model.objective import L1, Objective, Regulariser, Tikhonov, TimeSmoothness
+from ocdl.model.objective import Objective
+from ocdl.model.penalties import L1, Regulariser, Tikhonov, TimeSmoothness
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau, tableaux
 from ocdl.network import Network, Trajectory
@@ -60,6 +61,7 @@ __all__ = [
     "datasets",
     "get_num_threads",
     "load",
+    "losses",
     "plot",
     "project_simplex",
     "save",

@@ -1,3 +1,4 @@
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict, overload, type_check_only
 
 import numpy as np
@@ -45,9 +46,6 @@ class Tableau(metaclass=pybind11_type):
 
 def tableau_names() -> list[str]: ...
 
-class Objective(metaclass=pybind11_type):
-    def __init__(self, loss: str, mean: bool, tikhonov: float, l1: float, time_smoothness: float) -> None: ...
-
 class Network(metaclass=pybind11_type):
     def __init__(
         self,
@@ -63,12 +61,12 @@ class Network(metaclass=pybind11_type):
         horizon: float,
         field: str,
     ) -> None: ...
-    def predict(self, u: object, X: object) -> NDArray[Any] | None: ...
-    def fits(self, u: object, X: object, y: object) -> bool: ...
+    # (name, role, names of the axes, shape) of each part of the controls
     @property
-    def control_size(self) -> int: ...
+    def parts(self) -> list[tuple[str, str, list[str], tuple[int, ...]]]: ...
     @property
     def is_implicit(self) -> bool: ...
+    def predict(self, u: object, X: object) -> NDArray[Any] | None: ...
 
     # (states or None, outputs)
     @overload
@@ -79,6 +77,10 @@ class Network(metaclass=pybind11_type):
     def forward(
         self, u: NDArray[np.float32], X: NDArray[np.float32], with_states: bool
     ) -> tuple[Any, NDArray[Any]]: ...
+    @overload
+    def final_state(self, u: NDArray[np.float64], X: NDArray[np.float64]) -> NDArray[Any]: ...
+    @overload
+    def final_state(self, u: NDArray[np.float32], X: NDArray[np.float32]) -> NDArray[Any]: ...
     @overload
     def tangent(
         self,
@@ -95,79 +97,35 @@ class Network(metaclass=pybind11_type):
         du: NDArray[np.float32] | None,
         dX: NDArray[np.float32] | None,
     ) -> NDArray[Any]: ...
-    @overload
-    def value(
-        self,
-        u: NDArray[np.float64],
-        X: NDArray[np.float64],
-        y: NDArray[np.int64],
-        sample_weight: NDArray[np.float64] | None,
-        objective: Objective,
-    ) -> float: ...
-    @overload
-    def value(
-        self,
-        u: NDArray[np.float32],
-        X: NDArray[np.float32],
-        y: NDArray[np.int64],
-        sample_weight: NDArray[np.float32] | None,
-        objective: Objective,
-    ) -> float: ...
 
-    # (value, gradient, input gradient or None, whether all are finite)
+    # (gradient, input gradient, costates or None, whether all are finite)
     @overload
-    def value_and_grad(
+    def pull_back(
         self,
         u: NDArray[np.float64],
         X: NDArray[np.float64],
-        y: NDArray[np.int64],
-        sample_weight: NDArray[np.float64] | None,
-        objective: Objective,
-        with_inputs: bool,
-    ) -> tuple[float, NDArray[Any], NDArray[Any] | None, bool]: ...
+        output_slopes: NDArray[np.float64] | None,
+        state_slopes: NDArray[np.float64] | None,
+        with_costates: bool,
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, bool]: ...
     @overload
-    def value_and_grad(
+    def pull_back(
         self,
         u: NDArray[np.float32],
         X: NDArray[np.float32],
-        y: NDArray[np.int64],
-        sample_weight: NDArray[np.float32] | None,
-        objective: Objective,
-        with_inputs: bool,
-    ) -> tuple[float, NDArray[Any], NDArray[Any] | None, bool]: ...
-    @overload
-    def adjoint(
-        self,
-        u: NDArray[np.float64],
-        X: NDArray[np.float64],
-        y: NDArray[np.int64],
-        sample_weight: NDArray[np.float64] | None,
-        objective: Objective,
-    ) -> NDArray[Any]: ...
-    @overload
-    def adjoint(
-        self,
-        u: NDArray[np.float32],
-        X: NDArray[np.float32],
-        y: NDArray[np.int64],
-        sample_weight: NDArray[np.float32] | None,
-        objective: Objective,
-    ) -> NDArray[Any]: ...
-    def curvature_product(
-        self,
-        u: NDArray[np.float64],
-        X: NDArray[np.float64],
-        y: NDArray[np.int64],
-        sample_weight: NDArray[np.float64] | None,
-        objective: Objective,
-        curvature: str,
-        du: NDArray[np.float64],
-    ) -> NDArray[Any]: ...
+        output_slopes: NDArray[np.float32] | None,
+        state_slopes: NDArray[np.float32] | None,
+        with_costates: bool,
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, bool]: ...
 
-def activation_names() -> list[str]: ...
+# name -> (largest slope, whether it has a kink at 0, the |z| from which on it is flat)
+def activations() -> dict[str, tuple[float, bool, float]]: ...
+
+# sigma, sigma' and sigma''
+def activation_derivatives(
+    activation: str, z: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
 def field_names() -> list[str]: ...
-def loss_names() -> list[str]: ...
-def curvature_names() -> list[str]: ...
 
 # Index of the first such entry of the flat array, or -1.
 @overload
@@ -175,31 +133,188 @@ def first_non_finite(values: NDArray[np.float64]) -> int: ...
 @overload
 def first_non_finite(values: NDArray[np.float32]) -> int: ...
 def first_outside(labels: NDArray[np.int64], lowest: int, highest: int) -> int: ...
+
+# Targets y are int64 labels where the loss takes classes, else numbers of the type of X.
+class Objective(metaclass=pybind11_type):
+    # penalties: (name, weight, names of parts or None)
+    def __init__(
+        self,
+        loss: str,
+        parameters: dict[str, float],
+        mean: bool,
+        penalties: Sequence[tuple[str, float, Sequence[str] | None]],
+    ) -> None: ...
+    def fits(self, net: Network, u: object, X: object, y: object) -> bool: ...
+    @overload
+    def value(
+        self,
+        net: Network,
+        u: NDArray[np.float64],
+        X: NDArray[np.float64],
+        y: NDArray[Any],
+        sample_weight: NDArray[np.float64] | None,
+    ) -> float: ...
+    @overload
+    def value(
+        self,
+        net: Network,
+        u: NDArray[np.float32],
+        X: NDArray[np.float32],
+        y: NDArray[Any],
+        sample_weight: NDArray[np.float32] | None,
+    ) -> float: ...
+
+    # (value, gradient, input gradient or None, whether all are finite)
+    @overload
+    def value_and_grad(
+        self,
+        net: Network,
+        u: NDArray[np.float64],
+        X: NDArray[np.float64],
+        y: NDArray[Any],
+        sample_weight: NDArray[np.float64] | None,
+        with_inputs: bool,
+    ) -> tuple[float, NDArray[Any], NDArray[Any] | None, bool]: ...
+    @overload
+    def value_and_grad(
+        self,
+        net: Network,
+        u: NDArray[np.float32],
+        X: NDArray[np.float32],
+        y: NDArray[Any],
+        sample_weight: NDArray[np.float32] | None,
+        with_inputs: bool,
+    ) -> tuple[float, NDArray[Any], NDArray[Any] | None, bool]: ...
+    @overload
+    def adjoint(
+        self,
+        net: Network,
+        u: NDArray[np.float64],
+        X: NDArray[np.float64],
+        y: NDArray[Any],
+        sample_weight: NDArray[np.float64] | None,
+    ) -> NDArray[Any]: ...
+    @overload
+    def adjoint(
+        self,
+        net: Network,
+        u: NDArray[np.float32],
+        X: NDArray[np.float32],
+        y: NDArray[Any],
+        sample_weight: NDArray[np.float32] | None,
+    ) -> NDArray[Any]: ...
+
+    # the regulariser and its gradient
+    @overload
+    def penalty(self, net: Network, u: NDArray[np.float64]) -> tuple[float, NDArray[Any]]: ...
+    @overload
+    def penalty(self, net: Network, u: NDArray[np.float32]) -> tuple[float, NDArray[Any]]: ...
+    @overload
+    def slopes(
+        self, outputs: NDArray[np.float64], y: NDArray[Any], sample_weight: NDArray[np.float64] | None
+    ) -> NDArray[Any]: ...
+    @overload
+    def slopes(
+        self, outputs: NDArray[np.float32], y: NDArray[Any], sample_weight: NDArray[np.float32] | None
+    ) -> NDArray[Any]: ...
+
+    # what outputs stand for: probabilities of the classes, or numbers
+    @overload
+    def mean(self, outputs: NDArray[np.float64]) -> NDArray[Any]: ...
+    @overload
+    def mean(self, outputs: NDArray[np.float32]) -> NDArray[Any]: ...
+    def curvature_product(
+        self,
+        net: Network,
+        u: NDArray[np.float64],
+        X: NDArray[np.float64],
+        y: NDArray[Any],
+        sample_weight: NDArray[np.float64] | None,
+        curvature: str,
+        du: NDArray[np.float64],
+    ) -> NDArray[np.float64]: ...
+
+# (name, targets, formula, least target, parameters), a parameter being (name, default, above, below, meaning)
+def losses() -> list[tuple[str, str, str, float, list[tuple[str, float, float, float, str]]]]: ...
+def penalty_names() -> list[str]: ...
+def curvature_names() -> list[str]: ...
+
+# The class that each row of outputs decides for.
+@overload
+def decisions(outputs: NDArray[np.float64]) -> NDArray[np.int64]: ...
+@overload
+def decisions(outputs: NDArray[np.float32]) -> NDArray[np.int64]: ...
 @overload
 def project_simplex(v: NDArray[np.float64], total: float) -> NDArray[Any]: ...
 @overload
 def project_simplex(v: NDArray[np.float32], total: float) -> NDArray[Any]: ...
 
-# The settings of a method: they name it.
-class GradientDescent(metaclass=pybind11_type):
-    def __init__(self, step: float) -> None: ...
+class Evaluator(metaclass=pybind11_type):  # made by one of the following
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
-class Backtracking(metaclass=pybind11_type):
-    def __init__(self, L0: float, rho_up: float, rho_down: float, max_trials: int) -> None: ...
+@overload
+def samples_evaluator(
+    net: Network,
+    X: NDArray[np.float64],
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    objective: Objective,
+) -> Evaluator: ...
+@overload
+def samples_evaluator(
+    net: Network,
+    X: NDArray[np.float32],
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float32] | None,
+    objective: Objective,
+) -> Evaluator: ...
 
-class Armijo(metaclass=pybind11_type):
-    def __init__(
-        self, c: float, shrink: float, grow: float, first_step: float, max_step: float, max_trials: int
-    ) -> None: ...
+# value(outputs, rows or None, with_slopes) -> (value, slopes or None); score(outputs)
+@overload
+def outside_loss_evaluator(
+    net: Network,
+    X: NDArray[np.float64],
+    penalties: Objective,
+    value: Callable[..., tuple[float, NDArray[Any] | None]],
+    score: Callable[..., float],
+) -> Evaluator: ...
+@overload
+def outside_loss_evaluator(
+    net: Network,
+    X: NDArray[np.float32],
+    penalties: Objective,
+    value: Callable[..., tuple[float, NDArray[Any] | None]],
+    score: Callable[..., float],
+) -> Evaluator: ...
 
-class Adam(metaclass=pybind11_type):
-    def __init__(self, lr: float, beta1: float, beta2: float, epsilon: float, batch_size: int, seed: int) -> None: ...
+# add_up(nodes) -> the sum over all parts; a node is (level, index, vector)
+@overload
+def shards_evaluator(
+    net: Network,
+    X: NDArray[np.float64],
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    objective: Objective,
+    first_row: int,
+    all_rows: int,
+    add_up: Callable[[list[tuple[int, int, NDArray[np.float64]]]], NDArray[np.float64]],
+) -> Evaluator: ...
+@overload
+def shards_evaluator(
+    net: Network,
+    X: NDArray[np.float32],
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float32] | None,
+    objective: Objective,
+    first_row: int,
+    all_rows: int,
+    add_up: Callable[[list[tuple[int, int, NDArray[np.float64]]]], NDArray[np.float64]],
+) -> Evaluator: ...
+def shard_size(all_rows: int) -> int: ...
+def root_of(nodes: Sequence[tuple[int, int, NDArray[np.float64]]], count: int) -> NDArray[np.float64]: ...
 
-class LBFGS(metaclass=pybind11_type):
-    def __init__(self, memory: int, max_trials: int) -> None: ...
-
-class NewtonCG(metaclass=pybind11_type):
-    def __init__(self, curvature: str, radius: float, forcing: float, max_products: int, max_trials: int) -> None: ...
+class Method(metaclass=pybind11_type):
+    def __init__(self, name: str, settings: dict[str, Any]) -> None: ...
 
 class StopFlag(metaclass=pybind11_type):
     def __init__(self) -> None: ...
@@ -223,25 +338,15 @@ class Training(metaclass=pybind11_type):  # made by make_training
     def controls(self) -> NDArray[Any]: ...
     def state(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any]) -> None: ...
-    # (objective or NaN, accuracy), or None if the flag has stopped it
-    def assess(
-        self,
-        X: NDArray[Any],
-        y: NDArray[np.int64],
-        sample_weight: NDArray[Any] | None,
-        objective: Objective | None,
-        stop: StopFlag,
-    ) -> tuple[float, float] | None: ...
+    # (objective or NaN, score), or None if the flag has stopped it
+    def assess(self, evaluator: Evaluator, with_value: bool, stop: StopFlag) -> tuple[float, float] | None: ...
 
 @overload
 def make_training(
     net: Network,
+    evaluator: Evaluator,
     u: NDArray[np.float64],
-    X: NDArray[np.float64],
-    y: NDArray[np.int64],
-    sample_weight: NDArray[np.float64] | None,
-    objective: Objective,
-    method: GradientDescent | Backtracking | Armijo | Adam | LBFGS | NewtonCG,
+    method: Method,
     frozen: list[str],
     simplex: bool,
     tolerance: float,
@@ -251,12 +356,9 @@ def make_training(
 @overload
 def make_training(
     net: Network,
+    evaluator: Evaluator,
     u: NDArray[np.float32],
-    X: NDArray[np.float32],
-    y: NDArray[np.int64],
-    sample_weight: NDArray[np.float32] | None,
-    objective: Objective,
-    method: GradientDescent | Backtracking | Armijo | Adam | LBFGS | NewtonCG,
+    method: Method,
     frozen: list[str],
     simplex: bool,
     tolerance: float,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <string_view>
 
 #include "ocdl/kernel/complex_functions.hpp"
@@ -14,8 +15,30 @@ namespace ocdl {
 
 enum class Activation { tanh, sigmoid, softplus, relu, leaky_relu, sin, identity };
 
-inline constexpr std::array<std::string_view, 7> activation_names = {
-    "tanh", "sigmoid", "softplus", "relu", "leaky_relu", "sin", "identity"};
+/// What is known of an activation beside its value and its slope, which are below.
+struct ActivationFacts {
+  std::string_view name;
+  double steepest;                                                   ///< least upper bound of |sigma'|
+  bool kinked = false;                                               ///< sigma' jumps at 0
+  double flat_beyond = std::numeric_limits<double>::infinity();  ///< |z| where sigma is flat: sigma' < 0.002 of its largest
+};
+
+/// In the order of the enumeration.
+inline constexpr std::array<ActivationFacts, 7> activations{{
+    {"tanh", 1, false, 3.8002011672502},
+    {"sigmoid", 0.25, false, 7.6004023345004},
+    {"softplus", 1},
+    {"relu", 1, true},
+    {"leaky_relu", 1, true},
+    {"sin", 1},
+    {"identity", 1},
+}};
+
+inline constexpr auto activation_names = [] {
+  std::array<std::string_view, activations.size()> names;
+  for (std::size_t n = 0; n < names.size(); ++n) names[n] = activations[n].name;
+  return names;
+}();
 
 /// The slope of leaky_relu left of 0.
 inline constexpr double leak = 0.01;

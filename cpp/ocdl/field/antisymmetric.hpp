@@ -1,27 +1,28 @@
 #pragma once
 
-#include "ocdl/types.hpp"
+#include "ocdl/field/stage_controls.hpp"
 
 /// The vector field f(y, u) = sigma((K - K^T) y + b): the dense one after a linear map of its matrix. So
 /// every K is mapped before a sweep, and a gradient after it, by the transpose of that map.
 namespace ocdl::antisymmetric {
 
-/// out = K - K^T.
+/// (K - K^T, b), the controls of the dense field.
 template <class T>
-void map(Index dim, const T* K, T* out) {
-  for (Index i = 0; i < dim; ++i)
-    for (Index k = 0; k < dim; ++k) out[i * dim + k] = K[i * dim + k] - K[k * dim + i];
+void map(const StageControls<const T>& u, StageControls<T> mapped) {
+  mapped.K = u.K - u.K.transpose();
+  mapped.b = u.b;
 }
 
-/// G <- G - G^T: the transpose of the map is the map itself.
+/// The same of a gradient, in place: the transpose of the map is the map itself, on K.
 template <class T>
-void transposed_map(Index dim, T* G) {
-  for (Index i = 0; i < dim; ++i) {
+void transposed_map(StageControls<T> gradient) {
+  auto& G = gradient.K;
+  for (Index i = 0; i < G.rows(); ++i) {
     for (Index k = 0; k < i; ++k) {
-      G[i * dim + k] -= G[k * dim + i];
-      G[k * dim + i] = -G[i * dim + k];
+      G(i, k) -= G(k, i);
+      G(k, i) = -G(i, k);
     }
-    G[i * dim + i] = T(0);
+    G(i, i) = T(0);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ocdl/field/activation.hpp"
+#include "ocdl/field/stage_controls.hpp"
 #include "ocdl/kernel/product.hpp"
 
 namespace ocdl {
@@ -17,41 +18,41 @@ struct Dense {
   Index run(Index tiles) const { return dim * tiles * tile_width<T>; }
 
   /// k = sigma(K y + b).
-  void evaluate(const T* K, const T* b, const T* y, T* k, T* slope, Index tiles) const {
-    affine(dim, dim, K, b, y, k, tiles);
+  void evaluate(const StageControls<const T>& u, const T* y, T* k, T* slope, Index tiles) const {
+    affine(dim, dim, u.K.data(), u.b.data(), y, k, tiles);
     activate(activation, k, slope, run(tiles));
   }
 
-  /// k' = sigma' (K v + dK y + db); without dK and db: sigma' K v. `scratch` is a plane.
-  void push_forward(const T* K, const T* dK, const T* db, const T* y, const T* k, const T* slope, const T* v,
-                    T* k_tangent, T* scratch, Index tiles) const {
-    affine<T>(dim, dim, K, nullptr, v, k_tangent, tiles);
-    if (dK) {
-      affine(dim, dim, dK, db, y, scratch, tiles);
+  /// k' = sigma' (K v + dK y + db); without a direction du = (dK, db): sigma' K v. `scratch` is a plane.
+  void push_forward(const StageControls<const T>& u, const StageControls<const T>& du, const T* y, const T* k,
+                    const T* slope, const T* v, T* k_tangent, T* scratch, Index tiles) const {
+    affine<T>(dim, dim, u.K.data(), nullptr, v, k_tangent, tiles);
+    if (du) {
+      affine(dim, dim, du.K.data(), du.b.data(), y, scratch, tiles);
       for (Index n = 0; n < run(tiles); ++n) k_tangent[n] += scratch[n];
     }
     multiply_by_slope(activation, k, slope, T(1), k_tangent, k_tangent, run(tiles));
   }
 
   /// delta = h sigma' g and eta = K^T delta: h times the transpose of d_y f, applied to g.
-  void pull_back(const T* K, const T* k, const T* slope, T h, const T* g, T* delta, T* eta, Index tiles,
-                 T* product_scratch) const {
+  void pull_back(const StageControls<const T>& u, const T* k, const T* slope, T h, const T* g, T* delta,
+                 T* eta, Index tiles, T* product_scratch) const {
     multiply_by_slope(activation, k, slope, h, g, delta, run(tiles));
-    transposed_product(dim, dim, K, delta, eta, tiles, product_scratch);
+    transposed_product(dim, dim, u.K.data(), delta, eta, tiles, product_scratch);
   }
 
   /// dK = [dK +] delta y^T and db = [db +] delta 1, by the whole team: h times the transpose of d_u f.
-  void control_gradient(const T* delta, const T* y, Index tiles, bool accumulate, T* dK, T* db, T* panels,
-                        const Team& team) const {
-    outer_product(dim, dim, delta, y, tiles, accumulate, dK, db, panels, team);
+  void control_gradient(const T* delta, const T* y, Index tiles, bool accumulate, StageControls<T> du,
+                        T* panels, const Team& team) const {
+    outer_product(dim, dim, delta, y, tiles, accumulate, du.K.data(), du.b.data(), panels, team);
   }
 
   /// d_y f = sigma' K of one pack of samples, dim x dim packs in rows; `slope` is that of a tile, from the
   /// pack on.
-  void jacobian(const T* K, const T* slope, T* out) const {
+  void jacobian(const StageControls<const T>& u, const T* slope, T* out) const {
     for (Index i = 0; i < dim; ++i, slope += tile_width<T>)
       for (Index k = 0; k < dim; ++k, out += lanes<T>)
-        store<T>(out, load(slope) * broadcast<T>(K[i * dim + k]));
+        store<T>(out, load(slope) * broadcast<T>(u.K(i, k)));
   }
 };
 

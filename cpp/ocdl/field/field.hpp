@@ -36,42 +36,43 @@ struct Field {
   }
 
   /// `product_scratch` is the calling thread's own, of panel::scratch_size<T>() numbers, here and below.
-  void evaluate(const T* K, const T* b, const T* y, const StagePlanes<T>& at, Index tiles,
+  void evaluate(const StageControls<const T>& u, const T* y, const StagePlanes<T>& at, Index tiles,
                 T* product_scratch) const {
     if (is_hamiltonian())
-      hamiltonian().evaluate(K, b, y, at.k, at.details, inner_slope(at), tiles, product_scratch);
+      hamiltonian().evaluate(u, y, at.k, at.details, inner_slope(at), tiles, product_scratch);
     else
-      dense().evaluate(K, b, y, at.k, at.details, tiles);
+      dense().evaluate(u, y, at.k, at.details, tiles);
   }
 
-  /// k' = d_y f v + d_u f (dK, db); null pointers are zero directions. `scratch` is a plane.
-  void push_forward(const T* K, const T* dK, const T* db, const T* y, const StagePlanes<T>& at, const T* v,
-                    T* k_tangent, T* scratch, Index tiles, T* product_scratch) const {
+  /// k' = d_y f v + d_u f du. `scratch` is a plane.
+  void push_forward(const StageControls<const T>& u, const StageControls<const T>& du, const T* y,
+                    const StagePlanes<T>& at, const T* v, T* k_tangent, T* scratch, Index tiles,
+                    T* product_scratch) const {
     if (is_hamiltonian())
-      hamiltonian().push_forward(K, dK, db, y, at.details, inner_slope(at), v, k_tangent, scratch, tiles,
+      hamiltonian().push_forward(u, du, y, at.details, inner_slope(at), v, k_tangent, scratch, tiles,
                                  product_scratch);
     else
-      dense().push_forward(K, dK, db, y, at.k, at.details, v, k_tangent, scratch, tiles);
+      dense().push_forward(u, du, y, at.k, at.details, v, k_tangent, scratch, tiles);
   }
 
   /// eta = h (d_y f)^T g. The planes `delta` and, of a Hamiltonian field, `rotated` are for
   /// `control_gradient`.
-  void pull_back(const T* K, const StagePlanes<T>& at, T h, const T* g, T* delta, T* rotated, T* eta,
-                 Index tiles, T* product_scratch) const {
+  void pull_back(const StageControls<const T>& u, const StagePlanes<T>& at, T h, const T* g, T* delta,
+                 T* rotated, T* eta, Index tiles, T* product_scratch) const {
     if (is_hamiltonian())
-      hamiltonian().pull_back(K, at.details, inner_slope(at), h, g, delta, rotated, eta, tiles,
+      hamiltonian().pull_back(u, at.details, inner_slope(at), h, g, delta, rotated, eta, tiles,
                               product_scratch);
     else
-      dense().pull_back(K, at.k, at.details, h, g, delta, eta, tiles, product_scratch);
+      dense().pull_back(u, at.k, at.details, h, g, delta, eta, tiles, product_scratch);
   }
 
-  /// (dK, db) = [(dK, db) +] h (d_u f)^T g, by the whole team, on the planes of a block.
+  /// du = [du +] h (d_u f)^T g, by the whole team, on the planes of a block.
   void control_gradient(const T* delta, const T* rotated, const T* y, const T* details, Index tiles,
-                        bool accumulate, T* dK, T* db, T* panels, const Team& team) const {
+                        bool accumulate, StageControls<T> du, T* panels, const Team& team) const {
     if (is_hamiltonian())
-      hamiltonian().control_gradient(delta, rotated, y, details, tiles, accumulate, dK, db, panels, team);
+      hamiltonian().control_gradient(delta, rotated, y, details, tiles, accumulate, du, panels, team);
     else
-      dense().control_gradient(delta, y, tiles, accumulate, dK, db, panels, team);
+      dense().control_gradient(delta, y, tiles, accumulate, du, panels, team);
   }
 
   /// sigma' at a stage.
@@ -83,11 +84,11 @@ struct Field {
   }
 
   /// d_y f of one pack of samples, dim x dim packs in rows; `slope` is that of a tile, from the pack on.
-  void jacobian(const T* K, const T* slope, T* out) const {
+  void jacobian(const StageControls<const T>& u, const T* slope, T* out) const {
     if (is_hamiltonian())
-      hamiltonian().jacobian(K, slope, out);
+      hamiltonian().jacobian(u, slope, out);
     else
-      dense().jacobian(K, slope, out);
+      dense().jacobian(u, slope, out);
   }
 
  private:

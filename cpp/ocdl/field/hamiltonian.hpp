@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ocdl/field/activation.hpp"
+#include "ocdl/field/stage_controls.hpp"
 #include "ocdl/kernel/product.hpp"
 
 namespace ocdl {
@@ -19,25 +20,26 @@ struct Hamiltonian {
   Index run(Index tiles) const { return dim * tiles * tile_width<T>; }
 
   /// s = sigma(K y + b) and k = J K^T s.
-  [[gnu::noinline]] void evaluate(const T* K, const T* b, const T* y, T* k, T* s, T* slope, Index tiles,
-                                  T* product_scratch) const {
-    affine(dim, dim, K, b, y, s, tiles);
+  [[gnu::noinline]] void evaluate(const StageControls<const T>& u, const T* y, T* k, T* s, T* slope,
+                                  Index tiles, T* product_scratch) const {
+    affine(dim, dim, u.K.data(), u.b.data(), y, s, tiles);
     activate(activation, s, slope, run(tiles));
-    transposed_product(dim, dim, K, s, k, tiles, product_scratch);
+    transposed_product(dim, dim, u.K.data(), s, k, tiles, product_scratch);
     rotate(T(1), k, k, tiles);
   }
 
-  /// k' = J (K^T (sigma' (K v + dK y + db)) + dK^T s); without dK and db: J K^T sigma' K v. `scratch` is a
-  /// plane.
-  [[gnu::noinline]] void push_forward(const T* K, const T* dK, const T* db, const T* y, const T* s,
-                                      const T* slope, const T* v, T* k_tangent, T* scratch, Index tiles,
-                                      T* product_scratch) const {
+  /// k' = J (K^T (sigma' (K v + dK y + db)) + dK^T s); without a direction du = (dK, db): J K^T sigma' K v.
+  /// `scratch` is a plane.
+  [[gnu::noinline]] void push_forward(const StageControls<const T>& u, const StageControls<const T>& du,
+                                      const T* y, const T* s, const T* slope, const T* v, T* k_tangent,
+                                      T* scratch, Index tiles, T* product_scratch) const {
+    const T *K = u.K.data(), *dK = du.K.data();
     const auto add_scratch = [&](T* sum) {
       for (Index n = 0; n < run(tiles); ++n) sum[n] += scratch[n];
     };
     affine<T>(dim, dim, K, nullptr, v, k_tangent, tiles);
     if (dK) {
-      affine(dim, dim, dK, db, y, scratch, tiles);
+      affine(dim, dim, dK, du.b.data(), y, scratch, tiles);
       add_scratch(k_tangent);
     }
     multiply_by_slope(activation, s, slope, T(1), k_tangent, scratch, run(tiles));
@@ -51,32 +53,34 @@ struct Hamiltonian {
 
   /// With q = h J^T g: delta = sigma' (K q) and eta = K^T delta, h times the transpose of d_y f, applied to
   /// g.
-  [[gnu::noinline]] void pull_back(const T* K, const T* s, const T* slope, T h, const T* g, T* delta, T* q,
-                                   T* eta, Index tiles, T* product_scratch) const {
+  [[gnu::noinline]] void pull_back(const StageControls<const T>& u, const T* s, const T* slope, T h,
+                                   const T* g, T* delta, T* q, T* eta, Index tiles,
+                                   T* product_scratch) const {
     rotate(-h, g, q, tiles);
-    affine<T>(dim, dim, K, nullptr, q, delta, tiles);
+    affine<T>(dim, dim, u.K.data(), nullptr, q, delta, tiles);
     multiply_by_slope(activation, s, slope, T(1), delta, delta, run(tiles));
-    transposed_product(dim, dim, K, delta, eta, tiles, product_scratch);
+    transposed_product(dim, dim, u.K.data(), delta, eta, tiles, product_scratch);
   }
 
   /// dK = [dK +] delta y^T + s q^T and db = [db +] delta 1, by the whole team: h times the transpose of
   /// d_u f.
   [[gnu::noinline]] void control_gradient(const T* delta, const T* q, const T* y, const T* s, Index tiles,
-                                          bool accumulate, T* dK, T* db, T* panels, const Team& team) const {
-    outer_product(dim, dim, delta, y, tiles, accumulate, dK, db, panels, team);
-    outer_product<T>(dim, dim, s, q, tiles, true, dK, nullptr, panels, team);
+                                          bool accumulate, StageControls<T> du, T* panels,
+                                          const Team& team) const {
+    outer_product(dim, dim, delta, y, tiles, accumulate, du.K.data(), du.b.data(), panels, team);
+    outer_product<T>(dim, dim, s, q, tiles, true, du.K.data(), nullptr, panels, team);
   }
 
   /// d_y f = J K^T sigma' K of one pack of samples, dim x dim packs in rows; `slope` is that of a tile, from
   /// the pack on.
-  void jacobian(const T* K, const T* slope, T* out) const {
+  void jacobian(const StageControls<const T>& u, const T* slope, T* out) const {
     for (Index i = 0; i < dim; ++i) {
       const bool upper = i < dim / 2;
       const Index row = upper ? i + dim / 2 : i - dim / 2;  // of K^T sigma' K, whose sign J may change
       for (Index k = 0; k < dim; ++k, out += lanes<T>) {
         Pack<T> sum{};
         for (Index l = 0; l < dim; ++l)
-          sum += broadcast<T>(K[l * dim + row] * K[l * dim + k]) * load(slope + l * tile_width<T>);
+          sum += broadcast<T>(u.K(l, row) * u.K(l, k)) * load(slope + l * tile_width<T>);
         store<T>(out, upper ? sum : -sum);
       }
     }

@@ -19,6 +19,12 @@ T exp(T x) {
 }
 
 template <ComplexScalar T>
+T expm1(T x) {
+  const double a = x.real(), b = x.imag(), half = std::sin(b / 2);
+  return {std::expm1(a) * std::cos(b) - 2 * half * half, std::exp(a) * std::sin(b)};
+}
+
+template <ComplexScalar T>
 T log1p(T x) {
   const double a = x.real(), b = x.imag();
   return {0.5 * std::log1p(2 * a + a * a + b * b), std::atan2(b, 1 + a)};

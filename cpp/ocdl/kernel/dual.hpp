@@ -168,6 +168,12 @@ inline Pack<T> exp(Pack<T> x) {
 }
 
 template <DualScalar T>
+inline Pack<T> expm1(Pack<T> x) {
+  using Real = detail::RealOf<T>;
+  return {expm1<Real>(x.value), exp<Real>(x.value) * x.derivative};
+}
+
+template <DualScalar T>
 inline Pack<T> log1p(Pack<T> x) {
   using Real = detail::RealOf<T>;
   return {log1p<Real>(x.value), x.derivative / (Real(1) + x.value)};

@@ -10,8 +10,7 @@ namespace ocdl {
 
 /// The matrices with which the second derivative of J is modelled. With the outputs z(u) and their derivative
 /// Z, the Hessian of a sample's loss is Z^T L_zz Z + sum_o L_z,o z_o''; Gauss and Newton drop the second part
-/// and keep of L_zz what is not negative: for the squared loss, whose residual C(z) - c bends with z, that is
-/// C'(z)^2.
+/// and keep of L_zz what is not negative: each loss says what that is.
 enum class Curvature { hessian, gauss_newton };
 
 inline constexpr std::array<std::string_view, 2> curvature_names = {"hessian", "gauss_newton"};
@@ -19,18 +18,16 @@ inline constexpr std::array<std::string_view, 2> curvature_names = {"hessian", "
 /// Slopes L_z + (L_zz dz) eps of a tile, with dz the derivatives of its outputs, become the real numbers
 /// L_zz dz: a backward sweep makes Z^T L_zz dz of them.
 template <class T>
-void keep_curvature(Loss loss, const OutputTile<Dual<T>>& tile, Dual<T>* slopes) {
-  const Index size = tile.outputs * tile_width<Dual<T>>;
-  for (Index n = 0; n < size; n += lanes<T>) {
-    Pack<T> curved = load(slopes + n).derivative;
-    if (loss == Loss::squared) {
-      const DualPack<T> z = load(tile.z + n);
-      const auto [yes, no] = detail::probabilities<T>(z.value);
-      const Pack<T> slope = yes * no;
-      curved = load(tile.weights + n % tile_width<Dual<T>>).value * (slope * slope) * z.derivative;
-    }
-    store<Dual<T>>(slopes + n, {curved, Pack<T>{}});
-  }
+void keep_curvature(const Loss& loss, const OutputTile<Dual<T>>& tile, Dual<T>* slopes) {
+  std::visit(
+      [&](const auto& record) {
+        const Index size = tile.outputs * tile_width<Dual<T>>;
+        for (Index n = 0; n < size; n += lanes<T>) {
+          const Pack<T> curved = record.template gauss_newton<T>(tile, n, load(slopes + n).derivative);
+          store<Dual<T>>(slopes + n, {curved, Pack<T>{}});
+        }
+      },
+      loss);
 }
 
 }  // namespace ocdl

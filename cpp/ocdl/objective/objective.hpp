@@ -5,27 +5,36 @@
 #include "ocdl/objective/curvature.hpp"
 #include "ocdl/objective/loss.hpp"
 #include "ocdl/objective/regulariser.hpp"
-#include "ocdl/sweep/adjoint.hpp"
-#include "ocdl/sweep/flow.hpp"
+#include "ocdl/sweep/pull_back.hpp"
 
 namespace ocdl {
 
 /// J(u) = R(u) + scale * sum_i w_i loss(W y_i[N] + mu, c_i), with scale = 1 ("sum") or 1 / sum_i w_i
 /// ("mean").
 struct Objective {
-  Loss loss = Loss::squared;
+  Loss loss;
   bool mean = true;
   Regulariser regulariser;
 };
 
-/// Samples are rows of X; labels are 0 .. max(outputs, 2) - 1; no weights: all 1.
+/// What the outputs are compared with: labels 0 .. max(outputs, 2) - 1, or numbers in rows (samples, outputs);
+/// the loss says which.
+template <class T>
+struct Targets {
+  const std::int64_t* labels = nullptr;
+  const Passive<T>* numbers = nullptr;
+};
+
+/// Samples are rows of X; no weights: all 1.
 template <class T>
 struct Data {
   const Passive<T>* X;
-  const std::int64_t* labels;
+  Targets<T> targets;
   const Passive<T>* weights;
   Index samples;
   double batch_scale = 0;  ///< of a batch: what multiplies its sum of losses
+
+  double weight(Index i) const { return weights ? static_cast<double>(value_of(weights[i])) : 1; }
 
   double scale(bool mean) const {
     if (batch_scale != 0) return batch_scale;
@@ -37,251 +46,110 @@ struct Data {
   }
 };
 
-/// Where the derivatives of an evaluation go; null pointers are not wanted.
+/// The losses of the samples: what the flow's outputs are put into.
 template <class T>
-struct Derivatives {
-  T* controls = nullptr;  ///< dJ/du
-  T* inputs = nullptr;    ///< dJ/dX = p[0], (samples, features)
-  T* costates = nullptr;  ///< p, (N+1, samples, dim)
-  /// Of dual numbers: the values of `controls` become a Gauss-Newton product, see curvature.hpp.
-  bool gauss_newton = false;
-
-  bool any() const { return controls || inputs || costates; }
-};
-
-/// One evaluation of J on all samples: forward, loss and, where derivatives are wanted, backward, block by
-/// block.
-template <class T>
-class Evaluation {
+class LossSeed : public Seed<T> {
  public:
-  Evaluation(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,
-             const Derivatives<T>& derivatives, Workspace<T>& workspace)
-      : Evaluation(net, controls, data, objective, derivatives, workspace,
-                   plan_blocks<T>(net, data.samples)) {}
+  /// `gauss_newton`, of dual numbers: the slopes become those of a Gauss-Newton product, see curvature.hpp.
+  LossSeed(Index outputs, const Data<T>& data, const Loss& loss, double scale, bool gauss_newton = false)
+      : outputs_(outputs), data_(data), loss_(loss), scale_(scale), gauss_newton_(gauss_newton) {}
 
-  /// With a plan of one's own: the result's bits depend on the cut into blocks, not on the storage.
-  Evaluation(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,
-             const Derivatives<T>& derivatives, Workspace<T>& workspace, const BlockPlan& plan)
-      : net_(net),
-        controls_(controls),
-        swept_(field_controls(net, controls, 0, workspace)),
-        u_(net.split(swept_)),
-        data_(data),
-        objective_(objective),
-        out_(derivatives),
-        workspace_(workspace),
-        plan_(plan),
-        scale_(data.scale(objective.mean)),
-        integrator_(net, swept_),
-        state_rows_(derivatives.costates, net, data.samples) {
-    if (!out_.any()) plan_.storage = Storage::states_only;
-  }
+  bool needs_outputs() const override { return true; }
+  Index scratch_size() const override { return (outputs_ + 1) * tile_width<T>; }
 
-  Wide<T> run() {
-    const double sweeps = (out_.any() ? 2.5 : 1) * (is_dual<T> ? 3 : 1);
-    const ThreadChoice choice(sweeps * forward_work(net_, data_.samples),
-                              parallel_parts<T>(plan_, data_.samples));
-    workspace_.reserve(plan_.by_team ? 1 : choice.most(), memory_size(choice.most()));
-    loss_ = Wide<T>{};
-    for_each_block(
-        data_.samples, plan_, choice.threads(),
-        [&](const Block& block, const Team& team, int worker) { process(block, team, worker); },
-        [&](const Block& block, int worker) { merge(block, worker); });
-    if (workspace_.watch) workspace_.watch->throw_if_stopped();
-    if (out_.controls) pull_back_controls(net_, out_.controls);
-    Wide<T> value = scale_ * loss_;
-    if (!objective_.regulariser.none()) value += objective_.regulariser.add(net_, controls_, out_.controls);
+  /// The sum of the weighted losses, and their slopes times the scale.
+  Wide<T> evaluate(const Block& block, Index t, const T* z, T* slopes, T* scratch) const override {
+    const Index size = outputs_ * tile_width<T>;
+    T *targets = scratch, *weights = scratch + size;
+    fill(block, t, targets, weights);
+    const OutputTile<T> tile{outputs_, z, targets, weights};
+    const Wide<T> value = tile_loss(loss_, tile, slopes);
+    if constexpr (is_dual<T>)
+      if (gauss_newton_) keep_curvature(loss_, tile, slopes);
+    for (Index n = 0; slopes && n < size; ++n) slopes[n] *= T(scale_);
     return value;
   }
 
  private:
-  const Network& net_;
-  const T* controls_;
-  const T* swept_;  ///< the controls as the sweeps take them
-  Controls<const T> u_;
-  Data<T> data_;
-  Objective objective_;
-  Derivatives<T> out_;
-  Workspace<T>& workspace_;
-  BlockPlan plan_;
+  Index outputs_;
+  const Data<T>& data_;
+  const Loss& loss_;
   double scale_;
-  Integrator<T> integrator_;
-  StateRows<T> state_rows_;
-  Wide<T> loss_{};
-  bool goes_on_ = true;  ///< what the first thread of a team tells the others
+  bool gauss_newton_;
 
-  /// A worker's memory: the same pieces for every block.
-  struct Memory {
-    T *trajectory, *stage, *costate, *outputs, *output_slopes, *targets, *weights, *tile_losses, *gradient;
-    AdjointScratch<T> adjoint;
-  };
-
-  Index plane() const { return net_.dim * plan_.samples; }
-  /// Without derivatives a state is overwritten by the next one.
-  Index stored_layers() const { return out_.any() ? net_.layers : 0; }
-
-  Memory carve(Carver<T>&& carver, int rank) const { return carve(carver, rank); }
-  Memory carve(Carver<T>& carver, int rank) const {
-    constexpr Index wide = sizeof(Wide<T>) / sizeof(T);
-    const Index tiles = plan_.samples / tile_width<T>;
-    const bool backward = out_.any();
-    Memory m;
-    m.trajectory = carver.take(
-        plane() * Trajectory<T>::planes(stored_layers(), net_.stages, net_.detail_planes(), plan_.storage));
-    m.stage = carver.take(plane());
-    m.outputs = carver.take(net_.outputs * plan_.samples);
-    m.output_slopes = carver.take(net_.outputs * plan_.samples);
-    m.targets = carver.take(net_.outputs * plan_.samples);
-    m.weights = carver.take(plan_.samples);
-    m.tile_losses = carver.take(tiles * wide);
-    m.costate = carver.take(backward ? plane() : 0);
-    m.adjoint.cotangent = carver.take(backward ? (net_.largest_group ? net_.stages : 1) * plane() : 0);
-    m.adjoint.delta = carver.take(backward ? plane() : 0);
-    m.adjoint.rotated = carver.take(backward && net_.field_kind == FieldKind::hamiltonian ? plane() : 0);
-    m.adjoint.stage = m.stage;
-    m.adjoint.eta = carver.take(backward ? net_.stages * plane() : 0);
-    m.adjoint.panels = carver.take(backward ? panel::transposed_size<T>(net_.dim, tiles) : 0);
-    m.adjoint.tile_dots = carver.take(backward ? tiles * lanes<T> : 0);
-    // A team adds to the result itself; a thread with a block of its own hands in a sum.
-    m.gradient = plan_.by_team ? out_.controls : carver.take(out_.controls ? net_.control_size() : 0);
-    if (!out_.controls) m.gradient = nullptr;
-    const Index equations = StageEquations<T>::scratch_size(net_);
-    carver.take(rank * (panel::scratch_size<T>() + equations));
-    m.adjoint.product = carver.take(panel::scratch_size<T>());
-    m.adjoint.equations = carver.take(equations);
-    return m;
-  }
-
-  StageScratch<T> stage_scratch(const Memory& memory, Index offset) const {
-    return {memory.stage + offset, memory.adjoint.product, memory.adjoint.equations};
-  }
-
-  Index memory_size(int threads) const {
-    Carver<T> counter(nullptr);
-    carve(counter, plan_.by_team ? threads - 1 : 0);
-    return counter.used();
-  }
-
-  void process(const Block& block, const Team& team, int worker) {
-    const Memory memory = carve(Carver<T>(workspace_.memory(worker)), team.rank());
-    const Share<T> share = Share<T>::of(team, tiles_for<T>(block.samples));
-    const Trajectory<T> trajectory(memory.trajectory, plane(), stored_layers(), net_.stages,
-                                   net_.detail_planes(), plan_.storage);
-    const bool is_caller = worker == 0 && team.rank() == 0;
-    if (!team.agree(run_forward(block, share, trajectory, memory, is_caller), goes_on_)) return;
-    run_loss(block, share, trajectory.state(stored_layers()), memory);
-    if (out_.any()) run_backward(block, share, trajectory, memory, team, is_caller);
-  }
-
-  /// Whether it came to its end.
-  bool run_forward(const Block& block, const Share<T>& share, const Trajectory<T>& trajectory,
-                   const Memory& memory, bool is_caller) const {
-    const Index offset = share.offset(net_.dim);
-    const Range samples = share.samples(block);
-    rows_to_plane(data_.X + samples.begin * net_.features, samples.end - samples.begin, net_.features,
-                  net_.dim, trajectory.state(0) + offset);
-    for (Index j = 0; j < net_.layers; ++j) {
-      if (!goes_on(workspace_, net_, share, is_caller)) return false;
-      const T* y = trajectory.state(std::min(j, stored_layers())) + offset;
-      T* next = trajectory.state(std::min(j + 1, stored_layers())) + offset;
-      const Stages<T> stages = trajectory.stages(j, offset);
-      integrator_.evaluate_stages(j, y, stages, stage_scratch(memory, offset), share.tiles);
-      integrator_.advance(j, y, stages, next, share.tiles);
-    }
-    return true;
-  }
-
-  void run_loss(const Block& block, const Share<T>& share, const T* final_state, const Memory& memory) const {
+  /// Targets and weights of tile t; the padding has weight 0. Labels were checked, but the array is the
+  /// caller's: where a callback or another thread has written to it since, a label may name no output.
+  void fill(const Block& block, Index t, T* targets, T* weights) const {
     constexpr Index width = tile_width<T>;
-    const Index q = net_.outputs, offset = share.offset(q);
-    affine(q, net_.dim, u_.W, u_.mu, final_state + share.offset(net_.dim), memory.outputs + offset,
-           share.tiles);
-    Wide<T>* losses = reinterpret_cast<Wide<T>*>(memory.tile_losses);
-    for (Index t = share.first; t < share.first + share.tiles; ++t) {
-      T *targets = memory.targets + t * q * width, *weights = memory.weights + t * width;
-      fill_labels(block, t, targets, weights);
-      T* slopes = out_.any() ? memory.output_slopes + t * q * width : nullptr;
-      const OutputTile<T> tile{q, memory.outputs + t * q * width, targets, weights};
-      losses[t] = tile_loss(objective_.loss, tile, slopes);
-      if constexpr (is_dual<T>)
-        if (out_.gauss_newton) keep_curvature(objective_.loss, tile, slopes);
-      for (Index n = 0; slopes && n < q * width; ++n) slopes[n] *= T(scale_);
-    }
-  }
-
-  /// One-hot targets and weights of tile t; the padding has weight 0. Labels were checked, but the array is
-  /// the caller's: where a callback or another thread has written to it since, a label may name no output.
-  void fill_labels(const Block& block, Index t, T* targets, T* weights) const {
-    constexpr Index width = tile_width<T>;
-    std::fill_n(targets, net_.outputs * width, T(0));
+    if (data_.targets.labels) std::fill_n(targets, outputs_ * width, T(0));
     for (Index s = 0; s < width; ++s) {
       const Index in_block = t * width + s;
       const bool padding = in_block >= block.samples;
       const Index i = block.first + std::min(in_block, block.samples - 1);
       weights[s] = padding ? T(0) : data_.weights ? T(data_.weights[i]) : T(1);
-      const Index label = static_cast<Index>(data_.labels[i]);
-      if (net_.outputs == 1)
+      if (!data_.targets.labels) {
+        for (Index o = 0; o < outputs_; ++o) targets[o * width + s] = T(data_.targets.numbers[i * outputs_ + o]);
+        continue;
+      }
+      const Index label = static_cast<Index>(data_.targets.labels[i]);
+      if (outputs_ == 1)
         targets[s] = T(static_cast<double>(label));
-      else if (0 <= label && label < net_.outputs)
+      else if (0 <= label && label < outputs_)
         targets[label * width + s] = T(1);
     }
   }
-
-  void run_backward(const Block& block, const Share<T>& share, const Trajectory<T>& trajectory,
-                    const Memory& memory, const Team& team, bool is_caller) {
-    const Index tiles = share.block_tiles, offset = share.offset(net_.dim);
-    const Range samples = share.samples(block);
-    const Index count = samples.end - samples.begin;
-    const bool accumulate = plan_.by_team && block.number > 0;
-    if (memory.gradient) {
-      const Controls<T> du = net_.split(memory.gradient);
-      outer_product(net_.outputs, net_.dim, memory.output_slopes, trajectory.state(net_.layers), tiles,
-                    accumulate, du.W, du.mu, memory.adjoint.panels, team);
-    }
-    T* p = memory.costate;
-    transposed_product(net_.outputs, net_.dim, u_.W, memory.output_slopes + share.offset(net_.outputs),
-                       p + offset, share.tiles, memory.adjoint.product);
-    state_rows_.write(net_.layers, p + offset, samples.begin, count);
-
-    const Adjoint<T> adjoint(net_, swept_, memory.gradient, accumulate);
-    for (Index j = net_.layers - 1; j >= 0; --j) {
-      if (!team.agree(goes_on(workspace_, net_, share, is_caller), goes_on_)) return;
-      const T* y = trajectory.state(j);
-      if (trajectory.storage() == Storage::states_only)
-        integrator_.evaluate_stages(j, y + offset, trajectory.stages(j, offset),
-                                    stage_scratch(memory, offset), share.tiles);
-      adjoint.step(j, y, trajectory, p, memory.adjoint, share, team);
-      state_rows_.write(j, p + offset, samples.begin, count);
-    }
-    if (out_.inputs)
-      plane_to_rows(p + offset, count, net_.features, net_.dim, out_.inputs + samples.begin * net_.features);
-  }
-
-  void merge(const Block& block, int worker) {
-    const Memory memory = carve(Carver<T>(workspace_.memory(worker)), 0);
-    const Wide<T>* losses = reinterpret_cast<const Wide<T>*>(memory.tile_losses);
-    for (Index t = 0; t < tiles_for<T>(block.samples); ++t) loss_ += losses[t];
-    if (!out_.controls || plan_.by_team) return;
-    for (Index n = 0; n < net_.control_size(); ++n)
-      out_.controls[n] = block.number == 0 ? memory.gradient[n] : out_.controls[n] + memory.gradient[n];
-  }
 };
 
-// Compiled once, in objective.cpp: it is most of the core.
-extern template class Evaluation<double>;
-extern template class Evaluation<float>;
-
+/// The losses without the regulariser: their value, scaled, and its derivatives.
 template <class T>
-Wide<T> value(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,
-              Workspace<T>& workspace) {
-  return Evaluation<T>(net, controls, data, objective, {}, workspace).run();
+Wide<T> losses_and_derivatives(const Network& net, const T* controls, const Data<T>& data,
+                               const Objective& objective, const Derivatives<T>& derivatives,
+                               Workspace<T>& workspace, const BlockPlan& plan, bool gauss_newton = false) {
+  const double scale = data.scale(objective.mean);
+  const LossSeed<T> seed(net.outputs, data, objective.loss, scale, gauss_newton);
+  PullBack<T> pull_back(net, controls, data.X, data.samples, &seed, {}, derivatives, workspace, plan);
+  return scale * pull_back.run();
+}
+
+/// J and its derivatives: forward, losses and, where derivatives are wanted, backward, block by block.
+template <class T>
+Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<T>& data,
+                              const Objective& objective, const Derivatives<T>& derivatives,
+                              Workspace<T>& workspace, const BlockPlan& plan) {
+  Wide<T> value =
+      losses_and_derivatives<T>(net, controls, data, objective, derivatives, workspace, plan);
+  if (!objective.regulariser.none()) value += objective.regulariser.add(net, controls, derivatives.controls);
+  return value;
 }
 
 template <class T>
 Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<T>& data,
                               const Objective& objective, const Derivatives<T>& derivatives,
                               Workspace<T>& workspace) {
-  return Evaluation<T>(net, controls, data, objective, derivatives, workspace).run();
+  return value_and_derivatives<T>(net, controls, data, objective, derivatives, workspace,
+                                  plan_blocks<T>(net, data.samples));
+}
+
+template <class T>
+Wide<T> value(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,
+              Workspace<T>& workspace) {
+  return value_and_derivatives<T>(net, controls, data, objective, {}, workspace);
+}
+
+/// What `value_and_derivatives` pulls back: the slopes of the losses at these outputs, (samples, outputs).
+template <class T>
+void output_slopes(const Objective& objective, const Data<T>& data, Index outputs, const T* rows, T* slopes) {
+  constexpr Index width = tile_width<T>;
+  const LossSeed<T> seed(outputs, data, objective.loss, data.scale(objective.mean));
+  const Block all{0, 0, data.samples};
+  std::vector<T> memory(static_cast<std::size_t>(2 * outputs * width + seed.scratch_size()));
+  T *z = memory.data(), *dz = z + outputs * width, *scratch = dz + outputs * width;
+  for (Index t = 0; t < tiles_for<T>(data.samples); ++t) {
+    const Index first = t * width, count = std::min(width, data.samples - first);
+    rows_to_plane(rows + first * outputs, count, outputs, outputs, z);
+    seed.evaluate(all, t, z, dz, scratch);
+    plane_to_rows(dz, count, outputs, outputs, slopes + first * outputs);
+  }
 }
 
 }  // namespace ocdl

@@ -2,26 +2,62 @@
 
 namespace ocdl {
 
+template class PullBack<Dual<double>>;
+
+void prepare(const Network& net, const double* controls, const double* direction,
+             SecondOrderWorkspace& workspace) {
+  const Range steps = net.steps();
+  workspace.controls.resize(static_cast<std::size_t>(net.control_size()));
+  workspace.gradient.resize(static_cast<std::size_t>(net.control_size()));
+  for (Index n = 0; n < net.control_size(); ++n) {
+    const bool is_variable = net.learns_steps || n < steps.begin || n >= steps.end;
+    workspace.controls[static_cast<std::size_t>(n)] = {controls[n], is_variable ? direction[n] : 0.0};
+  }
+}
+
+void differentiate_losses(const Network& net, const double* controls, const Data<Dual<double>>& data,
+                          const Objective& objective, Curvature curvature, const double* direction,
+                          SecondOrderWorkspace& workspace) {
+  prepare(net, controls, direction, workspace);
+  const bool gauss_newton = curvature == Curvature::gauss_newton;
+  losses_and_derivatives<Dual<double>>(net, workspace.controls.data(), data, objective,
+                                       {.controls = workspace.gradient.data()}, workspace,
+                                       plan_blocks<Dual<double>>(net, data.samples), gauss_newton);
+  if (gauss_newton)
+    for (Dual<double>& g : workspace.gradient) g = {0, g.value};
+}
+
+void add_regulariser(const Network& net, const Regulariser& regulariser, double* product,
+                     SecondOrderWorkspace& workspace) {
+  regulariser.add(net, workspace.controls.data(), workspace.gradient.data());
+  for (const Dual<double>& g : workspace.gradient) *product++ = g.derivative;
+}
+
 void curvature_product(const Network& net, const double* controls, const Data<Dual<double>>& data,
                        const Objective& objective, Curvature curvature, const double* direction,
                        double* product, SecondOrderWorkspace& workspace) {
-  const Index size = net.control_size(), steps = net.K_size() + net.b_size(), after = steps + net.h_size();
-  const bool gauss_newton = curvature == Curvature::gauss_newton;
-  workspace.controls.resize(static_cast<std::size_t>(size));
-  workspace.gradient.resize(static_cast<std::size_t>(size));
-  Dual<double>*u = workspace.controls.data(), *g = workspace.gradient.data();
-  for (Index n = 0; n < size; ++n) {
-    const bool is_variable = net.learns_steps || n < steps || n >= after;
-    u[n] = {controls[n], is_variable ? direction[n] : 0.0};
+  differentiate_losses(net, controls, data, objective, curvature, direction, workspace);
+  add_regulariser(net, objective.regulariser, product, workspace);
+}
+
+ActivationDerivatives activation_derivatives(Activation activation, const double* z, Index size) {
+  constexpr Index width = lanes<Dual<double>>;
+  const auto count = static_cast<std::size_t>(size);
+  ActivationDerivatives found{std::vector<double>(count), std::vector<double>(count), std::vector<double>(count)};
+  Dual<double> k[width], stored[width], slope[width];
+  for (Index n = 0; n < size; n += width) {
+    const Index here = std::min(width, size - n);
+    for (Index i = 0; i < width; ++i) k[i] = {i < here ? z[n + i] : 0.0, 1.0};
+    activate<Dual<double>>(activation, k, stored, width);
+    write_slope<Dual<double>>(activation, k, stored, slope, width);
+    for (Index i = 0; i < here; ++i) {
+      const auto at = static_cast<std::size_t>(n + i);
+      found.value[at] = k[i].value;
+      found.slope[at] = slope[i].value;
+      found.second[at] = slope[i].derivative;
+    }
   }
-  Objective losses = objective;
-  losses.regulariser = {};
-  Evaluation<Dual<double>>(net, u, data, losses, {.controls = g, .gauss_newton = gauss_newton}, workspace)
-      .run();
-  if (gauss_newton)
-    for (Index n = 0; n < size; ++n) g[n] = {0, g[n].value};
-  objective.regulariser.add(net, u, g);
-  for (Index n = 0; n < size; ++n) product[n] = g[n].derivative;
+  return found;
 }
 
 }  // namespace ocdl

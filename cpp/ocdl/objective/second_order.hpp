@@ -19,7 +19,21 @@ void curvature_product(const Network& net, const double* controls, const Data<Du
                        const Objective& objective, Curvature curvature, const double* direction,
                        double* product, SecondOrderWorkspace& workspace);
 
-/// What a product takes in evaluations of J and its gradient.
-inline constexpr int evaluations_per_product = 3;
+/// The steps of a product, for whoever adds losses up by himself: the workspace takes the controls in their
+/// direction; its gradient becomes that of the losses, whose derivative is their part of the product; the
+/// regulariser's part is added, and the product taken from it.
+void prepare(const Network& net, const double* controls, const double* direction,
+             SecondOrderWorkspace& workspace);
+void differentiate_losses(const Network& net, const double* controls, const Data<Dual<double>>& data,
+                          const Objective& objective, Curvature curvature, const double* direction,
+                          SecondOrderWorkspace& workspace);
+void add_regulariser(const Network& net, const Regulariser& regulariser, double* product,
+                     SecondOrderWorkspace& workspace);
+
+/// sigma, sigma' and sigma'' at so many numbers.
+struct ActivationDerivatives {
+  std::vector<double> value, slope, second;
+};
+ActivationDerivatives activation_derivatives(Activation activation, const double* z, Index size);
 
 }  // namespace ocdl

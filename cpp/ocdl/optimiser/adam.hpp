@@ -1,16 +1,24 @@
 #pragma once
 
-#include <optional>
-
-#include "ocdl/optimiser/batches.hpp"
 #include "ocdl/optimiser/method.hpp"
 
 namespace ocdl {
 
 struct AdamOptions {
+  static constexpr std::string_view name = "Adam";
   double lr, beta1, beta2, epsilon;
-  Index batch_size;  ///< 0: all samples
-  std::uint64_t seed;
+  Index batch_size;    ///< 0: all samples
+  std::uint64_t seed;  ///< of the batches: the training's, no setting
+
+  template <class V>
+  void visit(V&& v) {
+    v("lr", lr);
+    v("beta1", beta1);
+    v("beta2", beta2);
+    v("epsilon", epsilon);
+    v("batch_size", batch_size);
+    v("seed", seed);
+  }
 };
 
 /// Adam (Kingma and Ba 2015) on all samples or on one batch after the other:
@@ -22,9 +30,8 @@ class Adam : public Method<T> {
   Adam(const AdamOptions& options, const TrainingProblem<T>& problem)
       : options_(options), next_(problem.size()), direction_(next_.controls) {
     first_moment_ = second_moment_ = next_first_moment_ = next_second_moment_ = next_.controls;
-    if (options.batch_size > 0 && options.batch_size < problem.data().samples)
-      batches_.emplace(problem.data(), problem.network().features, problem.objective().mean,
-                       options.batch_size, options.seed);
+    has_batches_ =
+        options.batch_size > 0 && problem.evaluator().cut_into_batches(options.batch_size, options.seed);
   }
 
   void start(TrainingProblem<T>& problem, Iterate<T>& at) override { evaluate(problem, at, 0); }
@@ -53,7 +60,7 @@ class Adam : public Method<T> {
     return {Status::running, 1};
   }
 
-  bool sees_all_samples() const override { return !batches_; }
+  bool sees_all_samples() const override { return !has_batches_; }
 
   void visit(StateVisitor<T>& visitor) override {
     visitor.count("steps", steps_);
@@ -66,13 +73,10 @@ class Adam : public Method<T> {
   Iterate<T> next_;
   std::vector<T> direction_, first_moment_, second_moment_, next_first_moment_, next_second_moment_;
   std::int64_t steps_ = 0;
-  std::optional<Batches<T>> batches_;
+  bool has_batches_;
 
   void evaluate(TrainingProblem<T>& problem, Iterate<T>& at, std::int64_t batch) {
-    if (batches_)
-      problem.evaluate(at, batches_->at(batch));
-    else
-      problem.evaluate(at);
+    problem.evaluate(at, has_batches_ ? batch : Evaluator<T>::all_samples);
   }
 };
 

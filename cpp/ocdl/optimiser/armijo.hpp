@@ -5,8 +5,19 @@
 namespace ocdl {
 
 struct ArmijoOptions {
+  static constexpr std::string_view name = "Armijo";
   double c, shrink, grow, first_step, max_step;
   int max_trials;
+
+  template <class V>
+  void visit(V&& v) {
+    v("c", c);
+    v("shrink", shrink);
+    v("grow", grow);
+    v("first_step", first_step);
+    v("max_step", max_step);
+    v("max_trials", max_trials);
+  }
 };
 
 /// u~ = P(u - t g), with the largest t of the sequence t, shrink t, shrink^2 t, ... for which

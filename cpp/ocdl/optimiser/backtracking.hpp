@@ -5,8 +5,17 @@
 namespace ocdl {
 
 struct BacktrackingOptions {
+  static constexpr std::string_view name = "Backtracking";
   double L0, rho_up, rho_down;
   int max_trials;
+
+  template <class V>
+  void visit(V&& v) {
+    v("L0", L0);
+    v("rho_up", rho_up);
+    v("rho_down", rho_down);
+    v("max_trials", max_trials);
+  }
 };
 
 /// Algorithm 2: u~ = P(u - g/L), with the smallest L of the sequence L, rho_up L, rho_up^2 L, ... for which

@@ -5,7 +5,13 @@
 namespace ocdl {
 
 struct GradientDescentOptions {
+  static constexpr std::string_view name = "GradientDescent";
   double step;
+
+  template <class V>
+  void visit(V&& v) {
+    v("step", step);
+  }
 };
 
 /// Algorithm 1: u <- P(u - step g).

@@ -6,8 +6,15 @@
 namespace ocdl {
 
 struct LBFGSOptions {
+  static constexpr std::string_view name = "LBFGS";
   Index memory;
   int max_trials;
+
+  template <class V>
+  void visit(V&& v) {
+    v("memory", memory);
+    v("max_trials", max_trials);
+  }
 };
 
 /// The limited-memory BFGS method (Nocedal 1980) with a strong Wolfe search.

@@ -12,7 +12,7 @@
 
 namespace ocdl {
 
-/// The settings of any method: they name it.
+/// All methods: the settings of each, with their names, and its name.
 using MethodOptions = std::variant<GradientDescentOptions, BacktrackingOptions, ArmijoOptions, AdamOptions,
                                    LBFGSOptions, NewtonCGOptions>;
 

@@ -6,9 +6,19 @@
 namespace ocdl {
 
 struct NewtonCGOptions {
+  static constexpr std::string_view name = "NewtonCG";
   Curvature curvature;
   double radius, forcing;
   int max_products, max_trials;
+
+  template <class V>
+  void visit(V&& v) {
+    v("curvature", curvature);
+    v("radius", radius);
+    v("forcing", forcing);
+    v("max_products", max_products);
+    v("max_trials", max_trials);
+  }
 };
 
 /// Newton's method within a trust region (Steihaug 1983). With B the Hessian or its Gauss-Newton
@@ -28,7 +38,7 @@ class NewtonCG : public Method<T> {
       : options_(options),
         size_(problem.size()),
         radius_(options.radius),
-        model_(problem, options.curvature),
+        model_(options.curvature),
         next_(problem.size()),
         step_(static_cast<std::size_t>(problem.size())),
         gradient_(step_),

@@ -3,7 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "ocdl/objective/objective.hpp"
+#include "ocdl/evaluator/evaluator.hpp"
+#include "ocdl/kernel/combination.hpp"
 #include "ocdl/optimiser/arithmetic.hpp"
 #include "ocdl/optimiser/projection.hpp"
 
@@ -25,38 +26,35 @@ struct Displacement {
   double squared;  ///< |u~ - u|^2
 };
 
-/// The minimisation of J over the controls that are not frozen, with the time steps free or on the simplex.
+/// Which controls a minimisation may reach.
+struct Constraints {
+  std::vector<Range> frozen;  ///< parts of the vector of controls that stay as they are
+  Range simplex{0, 0};        ///< a part that stays on {x >= 0, sum x = total}; empty: none
+  double total = 1;
+};
+
+/// The minimisation of J over the controls that the constraints leave.
 template <class T>
 class TrainingProblem {
  public:
-  /// `frozen`: parts of the vector of controls that stay as they are.
-  TrainingProblem(const Network& net, const Data<T>& data, const Objective& objective,
-                  std::vector<Range> frozen, bool steps_on_simplex)
-      : net_(net),
-        data_(data),
-        objective_(objective),
-        frozen_(std::move(frozen)),
-        steps_begin_(net.K_size() + net.b_size()),
-        steps_(steps_on_simplex ? static_cast<std::size_t>(net.h_size()) : 0),
+  TrainingProblem(Evaluator<T>& evaluator, Constraints constraints)
+      : evaluator_(evaluator),
+        constraints_(std::move(constraints)),
+        steps_(static_cast<std::size_t>(constrained().end - constrained().begin)),
         projected_(steps_.size()),
         sorted_(steps_.size()) {}
 
-  Index size() const { return net_.control_size(); }
-  const Network& network() const { return net_; }
-  const Data<T>& data() const { return data_; }
-  const Objective& objective() const { return objective_; }
-  /// The steps that have to stay on the simplex; empty where they are free.
-  Range constrained() const { return {steps_begin_, steps_begin_ + static_cast<Index>(steps_.size())}; }
+  Index size() const { return evaluator_.size(); }
+  Evaluator<T>& evaluator() const { return evaluator_; }
+  /// The controls that have to stay on the simplex; empty where they are free.
+  Range constrained() const { return constraints_.simplex; }
   bool is_constrained() const { return !steps_.empty(); }
-  Workspace<T>& workspace() { return workspace_; }
   std::int64_t evaluations() const { return evaluations_; }
 
-  /// J and its gradient at the controls of `at`, over all samples or over some; J is NaN where the gradient
+  /// J and its gradient at the controls of `at`, over all samples or over a batch; J is NaN where the gradient
   /// is not finite, or the controls are not, which saturated units hide. Interrupted leaves `at` unusable.
-  void evaluate(Iterate<T>& at) { evaluate(at, data_); }
-  void evaluate(Iterate<T>& at, const Data<T>& data) {
-    at.value = value_and_derivatives<T>(net_, at.controls.data(), data, objective_,
-                                        {at.gradient.data(), nullptr, nullptr}, workspace_);
+  void evaluate(Iterate<T>& at, std::int64_t batch = Evaluator<T>::all_samples) {
+    at.value = evaluator_.evaluate(at.controls.data(), at.gradient.data(), batch);
     clear_frozen(at.gradient.data());
     if (first_non_finite(at.gradient.data(), size()) >= 0 ||
         first_non_finite(at.controls.data(), size()) >= 0)
@@ -69,7 +67,7 @@ class TrainingProblem {
   /// Sets the entries of frozen controls to 0.
   template <class V>
   void clear_frozen(V* v) const {
-    for (const Range& part : frozen_) std::fill(v + part.begin, v + part.end, V(0));
+    for (const Range& part : constraints_.frozen) std::fill(v + part.begin, v + part.end, V(0));
   }
 
   /// to = P(u + step direction), with the projection P onto the simplex where there is one.
@@ -107,20 +105,17 @@ class TrainingProblem {
   }
 
  private:
-  const Network& net_;
-  Data<T> data_;
-  Objective objective_;
-  std::vector<Range> frozen_;
-  Index steps_begin_;
+  Evaluator<T>& evaluator_;
+  Constraints constraints_;
   std::vector<T> steps_, projected_;  ///< scratch of the projection
   std::vector<double> sorted_;
-  Workspace<T> workspace_;
   std::int64_t evaluations_ = 0;
 
   void project(T* controls) {
     if (!is_constrained()) return;
-    std::copy_n(controls + steps_begin_, steps_.size(), steps_.begin());
-    project_steps(controls + steps_begin_);
+    T* steps = controls + constrained().begin;
+    std::copy_n(steps, steps_.size(), steps_.begin());
+    project_steps(steps);
   }
 
   /// The projection of steps_. Steps that are not finite stay so: J will not be finite either.
@@ -128,7 +123,7 @@ class TrainingProblem {
     if (first_non_finite(steps_.data(), static_cast<Index>(steps_.size())) >= 0)
       std::copy(steps_.begin(), steps_.end(), to);
     else
-      project_simplex(steps_.data(), static_cast<Index>(steps_.size()), net_.horizon, to, sorted_);
+      project_simplex(steps_.data(), static_cast<Index>(steps_.size()), constraints_.total, to, sorted_);
   }
 };
 

@@ -20,17 +20,15 @@ class Training {
 
   /// `first_value` and `seconds`: J at the very start and the time since then, where another method was at
   /// work before.
-  Training(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,
-           const MethodOptions& method, std::vector<Range> frozen, bool steps_on_simplex, double tolerance,
-           double first_value = not_known, double seconds = 0)
-      : net_(net),
-        problem_(net_, data, objective, std::move(frozen), steps_on_simplex),
-        at_(net.control_size()),
+  Training(Evaluator<T>& evaluator, const T* controls, const MethodOptions& method, Constraints constraints,
+           double tolerance, double first_value = not_known, double seconds = 0)
+      : problem_(evaluator, std::move(constraints)),
+        at_(evaluator.size()),
         method_(make_method<T>(method, problem_)),
         tolerance_(tolerance),
         first_value_(first_value),
         seconds_(seconds) {
-    std::copy_n(controls, net.control_size(), at_.controls.begin());
+    std::copy_n(controls, evaluator.size(), at_.controls.begin());
     at_.value = not_known;
   }
   Training(const Training&) = delete;
@@ -38,7 +36,7 @@ class Training {
 
   /// The first evaluation. A training whose state is restored has it already.
   void start(Watch& watch) {
-    problem_.workspace().watch = &watch;
+    problem_.evaluator().set_watch(&watch);
     method_->start(problem_, at_);
     if (std::isnan(first_value_)) first_value_ = at_.value;
     note(problem_.evaluations());
@@ -48,7 +46,7 @@ class Training {
   /// status() is no longer `running`. Interrupted stops in the middle of an iteration, which then has not
   /// happened.
   void run(Index most, double seconds, TrainingRecord* records, Watch& watch) {
-    problem_.workspace().watch = &watch;
+    problem_.evaluator().set_watch(&watch);
     const auto started = Clock::now();
     const double seconds_before = seconds_;
     while ((status_ = reason_to_end()) == Status::running && most-- > 0) {
@@ -91,27 +89,9 @@ class Training {
   }
   void restored() { method_->restored(); }
 
-  /// J, unless `objective` is null, and the share of samples, by weight, that are classified correctly.
-  std::pair<double, double> assess(const Data<T>& data, const Objective* objective, Watch& watch) {
-    problem_.workspace().watch = &watch;
-    const T* u = at_.controls.data();
-    const double value =
-        objective ? ocdl::value<T>(net_, u, data, *objective, problem_.workspace()) : not_known;
-    std::vector<T> outputs(static_cast<std::size_t>(data.samples * net_.outputs));
-    forward<T>(net_, u, data.X, data.samples, nullptr, outputs.data(), problem_.workspace());
-    double right = 0, all = 0;
-    for (Index i = 0; i < data.samples; ++i) {
-      const double weight = data.weights ? static_cast<double>(data.weights[i]) : 1;
-      all += weight;
-      if (decision(outputs.data() + i * net_.outputs) == data.labels[i]) right += weight;
-    }
-    return {value, right / all};
-  }
-
  private:
   using Clock = std::chrono::steady_clock;
 
-  Network net_;
   TrainingProblem<T> problem_;
   Iterate<T> at_;
   std::unique_ptr<Method<T>> method_;
@@ -134,12 +114,6 @@ class Training {
     if (at_.value <= static_cast<double>(std::numeric_limits<T>::epsilon()) * first_value_)
       return Status::loss;
     return Status::running;
-  }
-
-  /// One output decides by its sign, several by the largest.
-  Index decision(const T* outputs) const {
-    if (net_.outputs == 1) return outputs[0] > 0;
-    return std::max_element(outputs, outputs + net_.outputs) - outputs;
   }
 };
 

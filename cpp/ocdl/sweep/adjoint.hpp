@@ -29,9 +29,10 @@ class Adjoint {
  public:
   /// `gradient`: vector of controls or nullptr; `accumulate`: add to it, or overwrite it.
   Adjoint(const Network& network, const T* controls, T* gradient, bool accumulate)
-      : net_(network), u_(network.split(controls)), gradient_(gradient), accumulate_(accumulate) {
-    if (gradient) du_ = network.split(gradient);
-  }
+      : net_(network),
+        u_(network.split(controls)),
+        du_(network.split(gradient)),
+        accumulate_(accumulate) {}
 
   /// p[j+1] -> p[j] in place, by the whole team. `y`, `p` and the stages belong to the block; each thread
   /// steps its share.
@@ -41,14 +42,14 @@ class Adjoint {
     const Index offset = share.offset(net_.dim), size = field.run(share.tiles),
                 plane = field.run(share.block_tiles);
     const Stages<T> stages = trajectory.stages(j, offset);
-    const T h = net_.residual ? u_.h[j] : T(1);
-    const bool want_h = gradient_ && net_.residual && net_.learns_steps;
+    const T h = net_.residual ? u_.h(j) : T(1);
+    const bool want_h = du_ && net_.residual && net_.learns_steps;
     if (want_h) std::fill_n(scratch.tile_dots + share.first * lanes<T>, share.tiles * lanes<T>, T(0));
 
     bool accumulate = accumulate_;
     for (auto group = net_.groups.rbegin(); group != net_.groups.rend(); ++group) {
       if (!net_.is_live(group->first)) {
-        if (gradient_ && net_.stage_controls && team.rank() == 0 && !accumulate_)
+        if (du_ && net_.stage_controls && team.rank() == 0 && !accumulate_)
           for (Index i = group->first; i < group->last; ++i) clear_stage(j, i);
         continue;
       }
@@ -59,15 +60,14 @@ class Adjoint {
         if (!group->is_implicit) add_cotangent(*group, i, p + offset, scratch.eta + offset, plane, sum);
         const T* g = group->is_implicit ? scratch.cotangent + i * plane + offset : sum.result();
         T* eta = scratch.eta + i * plane + offset;
-        field.pull_back(net_.K_of(u_, j, i), at, h, g, scratch.delta + offset, scratch.rotated + offset, eta,
+        field.pull_back(u_.at(j, i), at, h, g, scratch.delta + offset, scratch.rotated + offset, eta,
                         share.tiles, scratch.product);
         if (want_h) add_tile_dots(g, at.k, share, scratch.tile_dots);
-        if (gradient_) {
+        if (du_) {
           const Index looked_at = group->is_implicit ? group->last : i;
           const T* state = rebuild_state(i, looked_at, h, y, stages, scratch, offset, size);
           field.control_gradient(scratch.delta, scratch.rotated, state, at.details - offset,
-                                 share.block_tiles, accumulate, net_.K_of(du_, j, i), net_.b_of(du_, j, i),
-                                 scratch.panels, team);
+                                 share.block_tiles, accumulate, du_.at(j, i), scratch.panels, team);
           accumulate = accumulate_ || !net_.stage_controls;
         }
       }
@@ -76,15 +76,14 @@ class Adjoint {
     for (Index i = net_.stages - 1; i >= 0; --i)
       if (net_.is_live(i)) costate.add(T(1), scratch.eta + i * plane + offset);
     costate.write();
-    if (gradient_ && net_.residual) write_step_gradient(j, want_h, scratch, share, team);
+    if (du_ && net_.residual) write_step_gradient(j, want_h, scratch, share, team);
   }
 
  private:
   const Network& net_;
   Controls<const T> u_;
-  T* gradient_;
+  Controls<T> du_;
   bool accumulate_;
-  Controls<T> du_{};
 
   /// The g_i of an implicit group, in their planes. Out of line, as in the integrator.
   [[gnu::noinline]] void solve_cotangents(Index j, const StageGroup& group, const T* p,
@@ -135,14 +134,15 @@ class Adjoint {
       Pack<T> sum{};
       if (want_h)
         for (Index t = 0; t < share.block_tiles; ++t) sum += load(scratch.tile_dots + t * lanes<T>);
-      du_.h[j] = (accumulate_ ? du_.h[j] : T(0)) + sum_lanes<T>(sum);
+      du_.h(j) = (accumulate_ ? du_.h(j) : T(0)) + sum_lanes<T>(sum);
     }
     if (want_h) team.barrier();
   }
 
   void clear_stage(Index j, Index i) const {
-    std::fill_n(net_.K_of(du_, j, i), net_.dim * net_.dim, T(0));
-    std::fill_n(net_.b_of(du_, j, i), net_.dim, T(0));
+    StageControls<T> du = du_.at(j, i);
+    du.K.setZero();
+    du.b.setZero();
   }
 };
 

@@ -13,9 +13,10 @@ template <class T>
 const T* field_controls(const Network& net, const T* controls, int which, Workspace<T>& workspace) {
   if (!controls || net.field_kind != FieldKind::antisymmetric) return controls;
   T* mapped = workspace.mapped_controls(which, net.control_size());
-  const Index matrix = net.dim * net.dim;
-  for (Index n = 0; n < net.K_size(); n += matrix) antisymmetric::map(net.dim, controls + n, mapped + n);
-  std::copy(controls + net.K_size(), controls + net.control_size(), mapped + net.K_size());
+  std::copy(controls + net.steps().begin, controls + net.control_size(), mapped + net.steps().begin);
+  const Controls<const T> u = net.split(controls);
+  const Controls<T> to = net.split(mapped);
+  for_each_set(net, [&](Index j, Index i) { antisymmetric::map<T>(u.at(j, i), to.at(j, i)); });
   return mapped;
 }
 
@@ -23,8 +24,8 @@ const T* field_controls(const Network& net, const T* controls, int which, Worksp
 template <class T>
 void pull_back_controls(const Network& net, T* gradient) {
   if (net.field_kind != FieldKind::antisymmetric) return;
-  for (Index n = 0; n < net.K_size(); n += net.dim * net.dim)
-    antisymmetric::transposed_map(net.dim, gradient + n);
+  const Controls<T> g = net.split(gradient);
+  for_each_set(net, [&](Index j, Index i) { antisymmetric::transposed_map<T>(g.at(j, i)); });
 }
 
 }  // namespace ocdl

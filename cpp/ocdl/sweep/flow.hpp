@@ -34,10 +34,22 @@ StageScratch<T> carve_thread(const Network& net, int rank, T* state, Carver<T>& 
   return {state, first, carver.take(equations)};
 }
 
-/// Outputs W y[N] + mu, (samples, outputs), and where asked the states (N+1, samples, dim). Null pointers are
-/// not asked.
+/// z = W y + mu, a plane of the outputs from a plane of the state.
 template <class T>
-void forward(const Network& net, const T* controls, const T* X, Index samples, T* states, T* outputs,
+void read_out(const Network& net, const Controls<const T>& u, const T* y, T* z, Index tiles) {
+  affine(net.outputs, net.dim, u.W().data(), u.mu().data(), y, z, tiles);
+}
+
+/// What a forward sweep writes; null pointers are not asked for.
+template <class T>
+struct ForwardResults {
+  T* states = nullptr;       ///< y, (N+1, samples, dim)
+  T* final_state = nullptr;  ///< y[N], (samples, dim)
+  T* outputs = nullptr;      ///< W y[N] + mu, (samples, outputs)
+};
+
+template <class T>
+void forward(const Network& net, const T* controls, const T* X, Index samples, const ForwardResults<T>& out,
              Workspace<T>& workspace) {
   const BlockPlan plan = plan_blocks<T>(net, samples);
   const Index plane = net.dim * plan.samples;
@@ -45,7 +57,7 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, T
   const T* swept = field_controls(net, controls, 0, workspace);
   const Integrator<T> integrator(net, swept);
   const Controls<const T> u = net.split(swept);
-  const StateRows<T> state_rows(states, net, samples);
+  const StateRows<T> state_rows(out.states, net, samples), final_rows(out.final_state, net, samples);
   const Index stage_planes = net.stages * net.detail_planes();
   const Index planes = 2 + net.stages + stage_planes;
   Carver<T> counter(nullptr);
@@ -75,9 +87,10 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, T
       integrator.advance(j, y, stages, y, share.tiles);
       state_rows.write(j + 1, y, first, count);
     }
-    if (!outputs) return;
-    affine(net.outputs, net.dim, u.W, u.mu, y, z, share.tiles);
-    plane_to_rows(z, count, net.outputs, net.outputs, outputs + first * net.outputs);
+    final_rows.write(0, y, first, count);
+    if (!out.outputs) return;
+    read_out(net, u, y, z, share.tiles);
+    plane_to_rows(z, count, net.outputs, net.outputs, out.outputs + first * net.outputs);
   };
   for_each_block(samples, plan, choice.threads(), process, [](const Block&, int) {});
   if (workspace.watch) workspace.watch->throw_if_stopped();

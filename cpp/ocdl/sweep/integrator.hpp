@@ -32,10 +32,9 @@ class Integrator {
         continue;
       }
       const T* state =
-          net_.residual ? stage_state(net_.tableau, i, i, u_.h[j], y, stages, scratch.state, field.run(tiles))
+          net_.residual ? stage_state(net_.tableau, i, i, u_.h(j), y, stages, scratch.state, field.run(tiles))
                         : y;
-      field.evaluate(net_.K_of(u_, j, i), net_.b_of(u_, j, i), state, stages.planes(i), tiles,
-                     scratch.product);
+      field.evaluate(u_.at(j, i), state, stages.planes(i), tiles, scratch.product);
     }
   }
 
@@ -43,7 +42,7 @@ class Integrator {
   void advance(Index j, const T* y, const Stages<T>& stages, T* next, Index tiles) const {
     Combination<T> state(net_.residual ? y : nullptr, next, net_.field<T>().run(tiles));
     for (Index i = 0; i < net_.stages; ++i)
-      state.add(net_.residual ? u_.h[j] * T(net_.tableau.b()(i)) : T(1), stages.value(i));
+      state.add(net_.residual ? u_.h(j) * T(net_.tableau.b()(i)) : T(1), stages.value(i));
     state.write();
   }
 

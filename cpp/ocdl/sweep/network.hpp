@@ -1,17 +1,32 @@
 #pragma once
 
+#include <array>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "ocdl/field/field.hpp"
+#include "ocdl/parallel.hpp"
 #include "ocdl/tableau/tableau.hpp"
 
 namespace ocdl {
 
-/// Pointers into one vector of controls, ordered K, b, h, W, mu, each in rows. E is T or const T.
-template <class E>
-struct Controls {
-  E *K, *b, *h, *W, *mu;
+/// What a part of the controls does: it moves the states, says how long a layer lasts, or reads the outputs.
+enum class Role { field, steps, readout };
+
+inline constexpr std::array<std::string_view, 3> role_names = {"field", "steps", "readout"};
+
+/// A part of the vector of controls: its name, the names of its axes and their lengths, and where it stands.
+struct Part {
+  std::string name;
+  Role role;
+  std::vector<std::string> axes;
+  std::vector<Index> shape;
+  Range place;
 };
+
+template <class E>
+class Controls;
 
 /// A network: its shape and its choices, nothing that changes. A feed-forward network (residual = false) has
 /// one stage per layer, y[j+1] = f(y[j], u[j]), and no time steps.
@@ -44,6 +59,7 @@ struct Network {
       std::fill(live.begin() + group->first, live.begin() + group->last, matters);
       if (group->is_implicit) largest_group = std::max(largest_group, group->size());
     }
+    add_parts();
   }
 
   Index features, dim, layers, outputs;
@@ -59,31 +75,26 @@ struct Network {
 
   bool is_live(Index stage) const { return live[static_cast<std::size_t>(stage)]; }
 
-  Index K_size() const { return layers * control_stages * dim * dim; }
-  Index b_size() const { return layers * control_stages * dim; }
-  Index h_size() const { return residual ? layers : 0; }
-  Index W_size() const { return outputs * dim; }
-  Index control_size() const { return K_size() + b_size() + h_size() + W_size() + outputs; }
+  /// The parts of the controls in their order: those of the field, the time steps, those of the readout.
+  std::vector<Part> parts;
+  /// Of each part of the field: where its sets begin, one for each layer or stage, and how long one is.
+  struct Sets {
+    Index begin, size;
+  };
+  std::array<Sets, field_part_count> field_sets;
+
+  Index control_size() const { return parts.back().place.end; }
+  /// Where the time steps stand; nowhere in a feed-forward network.
+  Range steps() const { return parts[field_part_count].place; }
+  Index step_count() const { return steps().end - steps().begin; }
 
   template <class E>
   Controls<E> split(E* u) const {
-    E* K = u;
-    E* b = K + K_size();
-    E* h = b + b_size();
-    E* W = h + h_size();
-    return {K, b, h, W, W + W_size()};
+    return Controls<E>(*this, u);
   }
 
-  /// Number of the pair (K, b) that stage i of layer j uses.
-  Index pair(Index j, Index i) const { return j * control_stages + (stage_controls ? i : 0); }
-  template <class E>
-  E* K_of(const Controls<E>& u, Index j, Index i) const {
-    return u.K + pair(j, i) * dim * dim;
-  }
-  template <class E>
-  E* b_of(const Controls<E>& u, Index j, Index i) const {
-    return u.b + pair(j, i) * dim;
-  }
+  /// Number of the set of the field's controls that stage i of layer j uses.
+  Index set_number(Index j, Index i) const { return j * control_stages + (stage_controls ? i : 0); }
 
   template <class T>
   Field<T> field() const {
@@ -91,6 +102,69 @@ struct Network {
   }
   /// Planes that the field keeps of a stage beside its value.
   Index detail_planes() const { return Field<double>::detail_planes(field_kind, activation); }
+
+ private:
+  void add_parts() {
+    const auto add = [&](std::string_view name, Role role, std::vector<std::string> axes,
+                         std::vector<Index> shape) {
+      const Index begin = parts.empty() ? 0 : parts.back().place.end;
+      // Sizes beyond any memory stay there instead of overflowing: such a network can be described, not used.
+      constexpr Index beyond_memory = Index(1) << 58;
+      Index size = 1;
+      for (const Index length : shape)
+        size = length > 0 && size > beyond_memory / length ? beyond_memory : size * length;
+      parts.push_back({std::string(name), role, std::move(axes), std::move(shape), {begin, begin + size}});
+    };
+    for (const FieldPart& part : field_parts(dim)) {
+      std::vector<std::string> axes = {"layers"};
+      std::vector<Index> shape = {layers};
+      if (stage_controls) {
+        axes.push_back("stages");
+        shape.push_back(stages);
+      }
+      axes.insert(axes.end(), part.shape.size(), "dim");
+      shape.insert(shape.end(), part.shape.begin(), part.shape.end());
+      add(part.name, Role::field, axes, shape);
+      const Range place = parts.back().place;
+      field_sets[parts.size() - 1] = {place.begin, (place.end - place.begin) / (layers * control_stages)};
+    }
+    add("h", Role::steps, {"layers"}, {residual ? layers : 0});
+    add("W", Role::readout, {"outputs", "dim"}, {outputs, dim});
+    add("mu", Role::readout, {"outputs"}, {outputs});
+  }
+};
+
+/// f(layer, stage) for every set of the field's controls.
+template <class F>
+void for_each_set(const Network& net, const F& f) {
+  for (Index j = 0; j < net.layers; ++j)
+    for (Index i = 0; i < net.control_stages; ++i) f(j, i);
+}
+
+/// One vector of controls, or of anything of their shape, seen by its parts. Null is a zero direction. E is T
+/// or const T.
+template <class E>
+class Controls {
+ public:
+  Controls(const Network& net, E* u) : net_(net), u_(u) {}
+
+  explicit operator bool() const { return u_ != nullptr; }
+
+  /// What the field takes at stage i of layer j.
+  StageControls<E> at(Index j, Index i) const {
+    std::array<E*, field_part_count> starts{};
+    if (u_)
+      for (std::size_t p = 0; p < field_part_count; ++p)
+        starts[p] = u_ + net_.field_sets[p].begin + net_.set_number(j, i) * net_.field_sets[p].size;
+    return {starts, net_.dim};
+  }
+  E& h(Index j) const { return u_[net_.steps().begin + j]; }
+  MatrixView<E> W() const { return {u_ + net_.steps().end, net_.outputs, net_.dim}; }
+  VectorView<E> mu() const { return {u_ + net_.control_size() - net_.outputs, net_.outputs}; }
+
+ private:
+  const Network& net_;
+  E* u_;
 };
 
 }  // namespace ocdl

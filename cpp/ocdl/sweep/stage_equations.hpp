@@ -113,7 +113,7 @@ class StageEquations {
     return s;
   }
 
-  T h() const { return u_.h[j_]; }
+  T h() const { return u_.h(j_); }
   double a(Index i, Index l) const { return net_.tableau.A()(group_.first + i, group_.first + l); }
 
   /// f(offset, tiles) for parts of a run of tiles.
@@ -216,7 +216,7 @@ class StageEquations {
 
   void evaluate(Index i, const StagePlanes<T>& at, const Scratch& scratch, T* product, Index tiles) const {
     const Index stage = group_.first + i;
-    field_.evaluate(net_.K_of(u_, j_, stage), net_.b_of(u_, j_, stage), scratch.state(i), at, tiles, product);
+    field_.evaluate(u_.at(j_, stage), scratch.state(i), at, tiles, product);
   }
 
   void write_slopes(const Stages<T>& stages, const Scratch& scratch, Index tiles) const {
@@ -227,7 +227,7 @@ class StageEquations {
   /// M or its transpose for the pack of samples at `at`.
   void assemble(bool transposed, const Scratch& scratch, Index at) const {
     for (Index i = 0; i < count(); ++i) {
-      field_.jacobian(net_.K_of(u_, j_, group_.first + i), scratch.slope(i) + at, scratch.jacobian);
+      field_.jacobian(u_.at(j_, group_.first + i), scratch.slope(i) + at, scratch.jacobian);
       for (Index l = 0; l < count(); ++l) {
         const Pack<T> factor = broadcast<T>(-h() * T(a(i, l)));
         for (Index r = 0; r < dim(); ++r)

@@ -14,9 +14,10 @@ class Tangent {
  public:
   /// `direction`: vector of controls, or nullptr for w = 0.
   Tangent(const Network& network, const T* controls, const T* direction)
-      : net_(network), integrator_(network, controls), u_(network.split(controls)) {
-    if (direction) w_ = network.split(direction);
-  }
+      : net_(network),
+        integrator_(network, controls),
+        u_(network.split(controls)),
+        w_(network.split(direction)) {}
 
   /// Planes that a step works in beside the integrator's.
   static Index scratch_planes(Index stages) { return 2 + stages; }
@@ -29,8 +30,8 @@ class Tangent {
     T *v_scratch = planes, *product_plane = planes + size, *k_tangent = planes + 2 * size;
     integrator_.evaluate_stages(j, y, stages, scratch, tiles);
 
-    const T h = net_.residual ? u_.h[j] : T(1);
-    const T dh = net_.residual && w_.h ? w_.h[j] : T(0);
+    const T h = net_.residual ? u_.h(j) : T(1);
+    const T dh = net_.residual && w_ ? w_.h(j) : T(0);
     const auto add_stage = [&](Combination<T>& sum, Index i, double coefficient) {
       sum.add(h * T(coefficient), k_tangent + i * size);
       sum.add(dh * T(coefficient), stages.value(i));
@@ -45,9 +46,7 @@ class Tangent {
         for (Index l = group.first; l < group.last; ++l)
           v_stage.add(dh * T(net_.tableau.A()(i, l)), stages.value(l));
       }
-      const T* dK = w_.K ? net_.K_of(w_, j, i) : nullptr;
-      const T* db = w_.b ? net_.b_of(w_, j, i) : nullptr;
-      field.push_forward(net_.K_of(u_, j, i), dK, db, state, stages.planes(i), v_stage.result(),
+      field.push_forward(u_.at(j, i), w_.at(j, i), state, stages.planes(i), v_stage.result(),
                          k_tangent + i * size, product_plane, tiles, scratch.product);
     };
     for (const StageGroup& group : net_.groups) {
@@ -67,7 +66,7 @@ class Tangent {
  private:
   const Network& net_;
   Integrator<T> integrator_;
-  Controls<const T> u_, w_{};
+  Controls<const T> u_, w_;
 };
 
 }  // namespace ocdl

@@ -17,13 +17,13 @@ from ocdl.analysis.sensitivity import sensitivity
 from ocdl.analysis.taylor import Taylor
 from ocdl.base.randomness import random_source
 from ocdl.base.validation import FloatArray
+from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 
 __all__ = ["Certificate", "Check", "certify"]
 
-KINKED = ("relu", "leaky_relu")
 HEAD = ("check", "value", "expected", "verdict")
 VERDICTS = {True: "holds", False: "FAILS", None: "-"}
 
@@ -206,7 +206,7 @@ def _order(net: Flow, converging: Convergence) -> Check:
     name = "order of convergence of the flow"
     if converging.reason:
         return Check(name, math.nan, f"not measured: {converging.reason}", None)
-    if net.activation in KINKED:
+    if ACTIVATIONS[net.activation].kinked:
         return Check(name, converging.order, "none: the field has kinks", None)
     order = net.tableau.order
     return _at_least(name, converging.order, order, min(order - 0.5, 0.85 * order))

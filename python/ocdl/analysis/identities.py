@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ocdl.analysis.taylor import Taylor, taylor
 from ocdl.base.randomness import RandomSource
 from ocdl.base.validation import FloatArray
-from ocdl.model.controls import PARTS, Controls
+from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.objective import Objective
 from ocdl.model.projection import project_simplex
@@ -41,15 +41,16 @@ class Case:
     def smooth_parts(self) -> Iterator[tuple[str, Controls]]:
         """Yield for each part of the controls those of its entries by which J can be differentiated, as 0 and 1."""
         net, penalty = self.net, self.objective.regulariser
-        for part in PARTS:
+        kinked = [term for term in (penalty.terms if penalty else ()) if term.name == "l1"]
+        for part in net.parts:
             mask = net.from_vector(np.zeros(net.n_controls))
-            getattr(mask, part)[...] = 1
-            if penalty is not None and penalty.l1 and part != "h":
-                getattr(mask, part)[...] = getattr(self.u, part) != 0  # |u| has a kink at 0
-            if part == "h" and net.time_steps == "fixed":
+            getattr(mask, part.name)[...] = 1
+            if any(part.role != "steps" if term.parts is None else part.name in term.parts for term in kinked):
+                getattr(mask, part.name)[...] = getattr(self.u, part.name) != 0  # |u| has a kink at 0
+            if part.role == "steps" and net.time_steps == "fixed":
                 continue
             if mask.to_vector().any():
-                yield part, mask
+                yield part.name, mask
 
 
 def taylor_tests(case: Case, g: Controls, rng: RandomSource) -> tuple[Taylor, dict[str, Taylor]]:
@@ -116,9 +117,9 @@ def defect_by_parts(case: Case, rng: RandomSource) -> float:
     """Return |<p[N], v[N]> - <p[0], v[0]> - sum_j <dJ/du[j], w[j]>| relative to the size of its terms."""
     net = case.net
     w = net.from_vector(rng.standard_normal(net.n_controls))
-    w.W[...], w.mu[...] = 0, 0
-    if net.time_steps == "fixed":
-        w.h[...] = 0
+    for part in net.parts:  # what the states do not depend on
+        if part.role == "readout" or (part.role == "steps" and net.time_steps == "fixed"):
+            getattr(w, part.name)[...] = 0
     p, v = _pair(case, w, rng)
     terms = case.gradient(case.loss).to_vector().astype(np.float64) * w.to_vector()
     boundary = np.vdot(p[-1], v[-1]) - np.vdot(p[0], v[0])
@@ -135,7 +136,7 @@ def symplecticity_defect(tableau: Tableau) -> float:
 
 def optimality_residuals(case: Case, g: Controls) -> dict[str, float]:
     """Return the norm of the gradient for each part that is trained; on the simplex that of P(h - g) - h."""
-    residuals = {part: float(np.linalg.norm(getattr(g, part).astype(np.float64))) for part in PARTS}
+    residuals = {part: float(np.linalg.norm(values.astype(np.float64))) for part, values in g.parts().items()}
     if case.net.time_steps == "fixed":
         del residuals["h"]
     if case.net.time_steps == "simplex":

@@ -8,22 +8,12 @@ from collections.abc import Callable
 import numpy as np
 
 from ocdl.base.validation import FloatArray
+from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.tableau import Tableau
 
 __all__ = ["lipschitz_bound"]
-
-# The least upper bound of |sigma'|.
-STEEPEST = {
-    "tanh": 1.0,
-    "sigmoid": 0.25,
-    "softplus": 1.0,
-    "relu": 1.0,
-    "leaky_relu": 1.0,
-    "sin": 1.0,
-    "identity": 1.0,
-}
 
 
 def _norms(K: FloatArray) -> FloatArray:
@@ -62,7 +52,7 @@ def lipschitz_bound(net: Flow, u: Controls) -> float:
     net._vector(u)
     if net.field not in FIELD_BOUNDS:
         raise ValueError(f"no Lipschitz constant is known for the field {net.field!r}")
-    L = FIELD_BOUNDS[net.field](u.K.astype(np.float64), STEEPEST[net.activation])
+    L = FIELD_BOUNDS[net.field](u.K.astype(np.float64), ACTIVATIONS[net.activation].steepest)
     if not net.residual:
         return float(np.prod(L))
     stages = L if net.stage_controls else np.repeat(L[:, None], net.stages, axis=1)

@@ -43,7 +43,7 @@ def convergence(net: Flow, u: Controls, X: ArrayLike) -> Convergence:
         return _none("stages with controls of their own have no common ODE")
     exact = replace(net, dtype=np.dtype(np.float64), time_steps="free")
     v, rows = exact.from_vector(u.to_vector()), np.asarray(X, dtype=np.float64)[:SAMPLES]
-    before = exact.forward(v, rows).states[-1]
+    before = exact.final_state(v, rows)
     noise = ABOVE_NOISE * float(np.finfo(np.float64).eps) * max(1.0, float(np.abs(before).max()))
     differences: list[float] = []
     finest = min(FINEST, max(4, ENOUGH_CONTROLS // net.n_controls)) if 4 * net.n_controls <= MOST_CONTROLS else 1
@@ -51,7 +51,7 @@ def convergence(net: Flow, u: Controls, X: ArrayLike) -> Convergence:
     while 2 * factor <= finest:
         factor *= 2
         fine, w = refinement.refine(exact, v, factor, interpolation="constant")
-        after = fine.forward(w, rows).states[-1]
+        after = fine.final_state(w, rows)
         difference = float(np.abs(after - before).max())
         if not difference > noise:
             break

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray
+from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
@@ -76,30 +74,6 @@ def gauss_newton_product(
     return net._curvature_product(u, X, y, objective, du, sample_weight, "gauss_newton")
 
 
-def _sigmoid(z: FloatArray) -> FloatArray:
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * z)))
-
-
-def _slope_of_sigmoid(z: FloatArray) -> FloatArray:
-    return _sigmoid(z) * _sigmoid(-z)
-
-
-def _zero(z: FloatArray) -> FloatArray:
-    return np.zeros_like(z)
-
-
-# sigma, sigma' and sigma''; kinks have the slope of their left side at 0, as in the core.
-ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2, lambda z: -2 * np.tanh(z) * (1 - np.tanh(z) ** 2)),
-    "sigmoid": (_sigmoid, _slope_of_sigmoid, lambda z: _slope_of_sigmoid(z) * (1 - 2 * _sigmoid(z))),
-    "softplus": (lambda z: np.logaddexp(0, z), _sigmoid, _slope_of_sigmoid),
-    "relu": (lambda z: np.maximum(z, 0), lambda z: np.where(z > 0, 1.0, 0.0), _zero),
-    "leaky_relu": (lambda z: np.maximum(z, 0.01 * z), lambda z: np.where(z > 0, 1.0, 0.01), _zero),
-    "sin": (np.sin, np.cos, lambda z: -np.sin(z)),
-    "identity": (lambda z: z, np.ones_like, _zero),
-}
-
-
 def hamiltonian_hessian(
     net: Flow,
     u: Controls,
@@ -163,24 +137,28 @@ def _stage_hessians(
 
     K and b, (stages, d, d) and (stages, d), are those of the layer's stages.
     """
-    sigma, slope, bend = ACTIVATIONS[net.activation]
+    activation = ACTIVATIONS[net.activation]
     A, weights = (net.tableau.A, net.tableau.b) if net.residual else (np.zeros((1, 1)), np.ones(1))
     d, stages = net.dim, range(net.stages)
     states: list[FloatArray] = []
     values: list[FloatArray] = []
+    slopes: list[FloatArray] = []
+    bends: list[FloatArray] = []
     for i in stages:
         states.append(state + h * sum((A[i, m] * values[m] for m in range(i)), np.zeros_like(state)))
-        values.append(sigma(states[i] @ K[i].T + b[i]))
+        value, slope, bend = activation.derivatives(states[i] @ K[i].T + b[i])
+        values.append(value)
+        slopes.append(slope)
+        bends.append(bend)
     cotangents = [weights[i] * costate for i in stages]
     for i in reversed(stages):
-        eta = h * (slope(states[i] @ K[i].T + b[i]) * cotangents[i]) @ K[i]
+        eta = h * (slopes[i] * cotangents[i]) @ K[i]
         for m in range(i):
             cotangents[m] = cotangents[m] + A[i, m] * eta
     hessians = np.zeros((net.stages, d * d + d, d * d + d))
     for i in stages:
         extended = np.column_stack([states[i], np.ones(len(state))])
-        bent = cotangents[i] * bend(states[i] @ K[i].T + b[i])
-        blocks = np.einsum("nr,na,nb->rab", bent, extended, extended)
+        blocks = np.einsum("nr,na,nb->rab", cotangents[i] * bends[i], extended, extended)
         for row in range(d):  # the controls that component `row` of f depends on: row `row` of K, and b[row]
             place = np.append(np.arange(row * d, (row + 1) * d), d * d + row)
             hessians[i][np.ix_(place, place)] = blocks[row]

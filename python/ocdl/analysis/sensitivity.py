@@ -12,7 +12,7 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
-from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
+from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective, decided
 
 __all__ = ["Flips", "sensitivity", "smallest_flip"]
 
@@ -55,7 +55,8 @@ def sensitivity(
     >>> most_sensitive = np.argmax(np.linalg.norm(net.sensitivity(u, X, y), axis=1))
     """
     each = replace(objective, reduction="sum", regulariser=None)
-    derivative = net.value_and_grad(u, X, y, each, input_grad=True)[1].X
+    rows = net._samples(X)
+    derivative = net.pull_back(u, rows, each.slopes(net.predict(u, rows), y)).X
     assert derivative is not None
     return derivative
 
@@ -96,7 +97,7 @@ def smallest_flip(
     rows = validation.samples(X, net.n_features, net.dtype)
     radius, tol = validation.positive(radius, "radius"), validation.positive(tol, "tol")
     steps = validation.integer(steps, "steps", least=1)
-    before = _classes(net.predict(u, rows))
+    before = decided(net.predict(u, rows))
     direction = _descent(net, u, rows, before)
 
     def moved(which: LabelArray, distance: FloatArray) -> FloatArray:
@@ -104,7 +105,7 @@ def smallest_flip(
         return there
 
     def changed(which: LabelArray, distance: FloatArray) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = _classes(net.predict(u, moved(which, distance))) != before[which]
+        found: NDArray[np.bool_] = decided(net.predict(u, moved(which, distance))) != before[which]
         return found
 
     high = np.full(len(rows), math.inf)
@@ -128,10 +129,6 @@ def smallest_flip(
     return Flips(high, direction, target)
 
 
-def _classes(outputs: FloatArray) -> LabelArray:
-    return (outputs[:, 0] > 0).astype(np.int64) if outputs.shape[1] == 1 else outputs.argmax(axis=1)
-
-
 def _descent(net: Flow, u: Controls, rows: FloatArray, before: LabelArray) -> FloatArray:
     """Return the unit vector of steepest descent of the margin that is lost first, for each row."""
     nearest = np.full(len(rows), math.inf)
@@ -151,17 +148,13 @@ def _descent(net: Flow, u: Controls, rows: FloatArray, before: LabelArray) -> Fl
 
 
 def _margin(net: Flow, u: Controls, rows: FloatArray, c: int, k: int) -> tuple[FloatArray, FloatArray]:
-    """Return z_c - z_k and its gradient by the data, in float64.
-
-    The margin is the only output of a network for two classes, and label 0 has the cross entropy log(1 + exp(margin)),
-    whose derivative C(margin) is between 1/2 and 1 where the margin is positive: dividing by it is safe.
-    """
-    pair = replace(net, n_outputs=1)
-    sign = 1.0 if c == 1 else -1.0
-    W, mu = (sign * u.W, sign * u.mu) if net.n_outputs == 1 else (u.W[[c]] - u.W[[k]], u.mu[[c]] - u.mu[[k]])
-    v = pair.from_vector(np.concatenate([u.K.ravel(), u.b.ravel(), u.h, W.ravel(), mu]))
-    margin = pair.predict(v, rows)[:, 0].astype(np.float64)
-    loss = Objective("cross_entropy", "sum")
-    gradient = pair.value_and_grad(v, rows, np.zeros(len(rows), np.int64), loss, input_grad=True)[1].X
+    """Return z_c - z_k and its gradient by the data, in float64; one output z is that of class 1 against class 0."""
+    coefficients = np.zeros(net.n_outputs)
+    if net.n_outputs == 1:
+        coefficients[0] = 1 if c == 1 else -1
+    else:
+        coefficients[[c, k]] = 1, -1
+    margin = net.predict(u, rows).astype(np.float64) @ coefficients
+    gradient = net.pull_back(u, rows, np.tile(coefficients, (len(rows), 1))).X
     assert gradient is not None
-    return margin, gradient.astype(np.float64) * (1 + np.exp(-margin))[:, None]
+    return margin, gradient.astype(np.float64)

@@ -181,6 +181,22 @@ def labels(y: ArrayLike, n_samples: int, n_outputs: int) -> LabelArray:
     return array
 
 
+def numbers(y: ArrayLike, n_samples: int, n_outputs: int, dtype: np.dtype[Any], least: float) -> FloatArray:
+    """Return real targets, one for each sample and output, none below `least`."""
+    array = real_array(y, "y", dtype)
+    accepted = [(n_samples, n_outputs)] + [(n_samples,)] * (n_outputs == 1)
+    if array.shape not in accepted:
+        if array.ndim in (1, 2) and array.shape[1:] in [shape[1:] for shape in accepted]:
+            raise ValueError(f"y has {array.shape[0]} targets but X has {n_samples} samples")
+        meant = " or ".join(f"{shape}" for shape in reversed(accepted))
+        raise ValueError(f"y must have shape {meant}, a number for each sample and output, got {array.shape}")
+    if least > -math.inf and array.min() < least:
+        place = np.unravel_index(int(np.argmin(array)), array.shape)
+        entry = f"y[{', '.join(str(int(i)) for i in place)}]"
+        raise ValueError(f"{entry} is {array[place]}; this loss takes targets from {least:g} on")
+    return array
+
+
 def _whole_numbers(y: ArrayLike) -> LabelArray:
     try:
         raw = np.asarray(y)

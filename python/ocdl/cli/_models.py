@@ -10,7 +10,8 @@ import numpy as np
 from ocdl.base.validation import FloatArray, real_array
 from ocdl.cli._output import UserError
 from ocdl.model.controls import Controls
-from ocdl.model.objective import probabilities
+from ocdl.model.losses import names_of
+from ocdl.model.objective import decided, meaning_of_outputs
 from ocdl.network import Network, files
 from ocdl.storage.container import exact_record, refusal
 
@@ -44,13 +45,11 @@ class Classifier:
 
     def probabilities(self, rows: FloatArray) -> FloatArray:
         """Return the probabilities of the classes, (samples, classes)."""
-        return probabilities(self._outputs(rows), self.description.loss)
+        return meaning_of_outputs(self._outputs(rows), self.description.loss)
 
     def predict(self, rows: FloatArray) -> list[Any]:
         """Return the class of each sample, as `ODEClassifier` chooses it."""
-        outputs = self._outputs(rows)
-        chosen = outputs[:, 0] > 0 if self.network.n_outputs == 1 else outputs.argmax(axis=1)
-        return [self.description.classes[i] for i in chosen.astype(int)]
+        return [self.description.classes[i] for i in decided(self._outputs(rows))]
 
     def save(self, path: str) -> None:
         """Write the model file, whole or not at all."""
@@ -108,7 +107,7 @@ def _description(stored: object, network: Network) -> Description:
         raise ValueError(f"it needs {n_classes} classes")
     if not all(isinstance(label, (str, int)) for label in classes):
         raise ValueError("its classes must be texts or whole numbers")
-    if description.loss not in ("cross_entropy", "squared"):
+    if description.loss not in names_of("classes"):
         raise ValueError(f"its loss is {description.loss!r:.80}")
     for name in ("mean", "scale"):
         if real_array(getattr(description, name), name, np.dtype(np.float64)).shape != (n,):

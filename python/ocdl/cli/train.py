@@ -21,6 +21,7 @@ from ocdl.cli._tables import Table, read_table
 from ocdl.datasets import GENERATORS
 from ocdl.estimator import defaults
 from ocdl.model.architecture import FIELDS, PRESETS
+from ocdl.model.losses import names_of
 from ocdl.model.tableau import tableaux
 from ocdl.network import Network
 from ocdl.training.optimisers import Optimiser, without_settings
@@ -62,7 +63,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--layers", default=defaults.N_LAYERS, type=POSITIVE, metavar="N", help="number of steps (%(default)s)"
     )
-    parser.add_argument("--loss", default=defaults.LOSS, choices=("cross_entropy", "squared"), help="(%(default)s)")
+    parser.add_argument("--loss", default=defaults.LOSS, choices=names_of("classes"), help="(%(default)s)")
     parser.add_argument(
         "--max-iter", default=defaults.MAX_ITER, type=POSITIVE, metavar="N", help="iterations (%(default)s)"
     )

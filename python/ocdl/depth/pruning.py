@@ -49,9 +49,11 @@ def prune(net: SomeFlow, u: Controls) -> tuple[SomeFlow, Controls]:
     net._vector(u)
     kept = _kept_layers(net, u)
     small = replace(net, n_layers=len(kept))
-    layers = [u.K[kept], u.b[kept], u.h[kept] if net.residual else u.h]
-    vector = np.concatenate([part.ravel() for part in (*layers, u.W, u.mu)])
-    return small, Controls(small._layout, vector)
+    parts = (
+        values[kept] if part.is_per_layer and len(values) else values
+        for part, values in zip(net.parts, u.parts().values(), strict=True)
+    )
+    return small, Controls(small._layout, np.concatenate([values.ravel() for values in parts]))
 
 
 def saving(net: Flow, u: Controls) -> Saving:

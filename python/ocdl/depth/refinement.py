@@ -167,4 +167,10 @@ def _interpolated(net: SomeFlow, u: Controls, places: Places, steps: FloatArray)
         found: FloatArray = (1 - fraction) * old[places.lower] + fraction * old[places.upper]
         return found
 
-    return new, new.controls(K=between(u.K), b=between(u.b), h=steps, W=u.W, mu=u.mu)
+    parts = u.parts()
+    for part in net.parts:
+        if part.role == "field":
+            parts[part.name] = between(parts[part.name])
+        elif part.role == "steps":
+            parts[part.name] = steps
+    return new, new.controls(**parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from typing import Any, Self
@@ -21,8 +22,10 @@ from ocdl.base.threads import limited_threads
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.estimator import defaults
 from ocdl.estimator import files as estimator_files
+from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
-from ocdl.model.objective import Objective, Regulariser, probabilities
+from ocdl.model.objective import Objective, decided, meaning_of_outputs
+from ocdl.model.penalties import Regulariser
 from ocdl.model.tableau import Tableau
 from ocdl.network import Network
 from ocdl.training.loop import train
@@ -34,7 +37,6 @@ __all__ = ["ODEClassifier"]
 STILL_FALLING = 0.9  # of the loss a tenth of the iterations ago: there is more to come
 NEXT_TO_NOTHING = 0.01  # of the first loss: what comes is not worth a warning
 EVALUATIONS_WITHOUT_PROGRESS = 10  # end a training with early stopping
-BOUNDED_ACTIVATIONS = {"tanh": 0.999, "sigmoid": 0.9995}  # and where they are flat
 ROWS_LOOKED_AT = 500  # for saturated units
 
 
@@ -189,8 +191,8 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the predicted class of each sample."""
-        scores = self.decision_function(X)
-        chosen: NDArray[Any] = self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        rows = self._checked(X)
+        chosen: NDArray[Any] = self.classes_[decided(self.network_.predict(self.controls_, rows))]
         return chosen
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
@@ -200,16 +202,12 @@ class ODEClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transforme
         squared loss several have C of their outputs, normalised.
         """
         rows = self._checked(X)
-        return probabilities(self.network_.predict(self.controls_, rows), self.loss)
+        return meaning_of_outputs(self.network_.predict(self.controls_, rows), self.loss)
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Return the states at time T, (samples, features + augment), which a linear classifier tells apart."""
         rows = self._checked(X)
-        dim = self.network_.dim
-        readout = Network(**(self.network_._arguments() | {"n_outputs": dim}))
-        u = self.controls_
-        vector = np.concatenate([u.K.ravel(), u.b.ravel(), u.h, np.eye(dim).ravel(), np.zeros(dim)])
-        return readout.predict(readout.from_vector(vector), rows)
+        return self.network_.final_state(self.controls_, rows)
 
     def trajectory(self, X: ArrayLike) -> FloatArray:
         """Return the states after every layer, (layers + 1, samples, features + augment)."""
@@ -365,8 +363,8 @@ def _canonical(
 
 def _warn_of_saturation(network: Network, start: Controls, rows: FloatArray) -> None:
     """Warn where every unit is flat at the first layer: nothing can then be learned from differences of the inputs."""
-    flat = BOUNDED_ACTIVATIONS.get(network.activation)
-    if flat is None:
+    flat_beyond = ACTIVATIONS[network.activation].flat_beyond
+    if math.isinf(flat_beyond):
         return
     sample = rows[:: max(1, len(rows) // ROWS_LOOKED_AT)]
     state = np.zeros((len(sample), network.dim))
@@ -374,7 +372,7 @@ def _warn_of_saturation(network: Network, start: Controls, rows: FloatArray) -> 
     K, b = (part[0].reshape(-1, *part.shape[-n:])[0] for part, n in ((start.K, 2), (start.b, 1)))
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.abs(state @ (K - K.T if network.field == "antisymmetric" else K).T + b)
-    if np.all(size > (np.arctanh(flat) if network.activation == "tanh" else 2 * np.arctanh(2 * flat - 1))):
+    if np.all(size > flat_beyond):
         warnings.warn(
             f"every unit is saturated at the start: the inputs are as large as {np.abs(sample).max():.3g}; "
             "scale them, for example with sklearn.preprocessing.StandardScaler in a pipeline",

@@ -9,14 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocdl.model.controls import Controls
-from ocdl.model.objective import Regulariser
+from ocdl.model.penalties import Regulariser
 from ocdl.model.tableau import Tableau
 from ocdl.network import Network, files
-from ocdl.storage.container import FilePath, exact_record, refusal
+from ocdl.storage.container import Arrays, FilePath, Migration, exact_record, migrate, refusal
 from ocdl.training import optimisers
 from ocdl.training.result import Status
 
 FIELDS = ("parameters", "classes", "feature_names", "n_iter", "status")
+
+
+def _from_version_1(metadata: dict[str, Any], _: Arrays) -> None:
+    """A regulariser was a record of three weights."""
+    parameters = metadata["estimator"]["parameters"]
+    weights = parameters["regulariser"]
+    if weights is not None:
+        record = exact_record(weights, "the regulariser", ("tikhonov", "l1", "time_smoothness"))
+        parameters["regulariser"] = Regulariser(**record).to_list()
+
+
+# What an estimator has become since a version. A parameter that is missing takes the value that keeps predictions.
+MIGRATIONS: dict[int, Migration] = {1: _from_version_1}
 
 
 class Fitted(Protocol):
@@ -51,8 +64,9 @@ def save(path: FilePath, estimator: Fitted) -> None:
 
 def load(path: FilePath, kind: Callable[..., SomeFitted]) -> SomeFitted:
     """Return the fitted estimator of `save`."""
-    network, controls, metadata = files.load(path)
+    (network, controls, metadata), version = files.read(path)
     try:
+        migrate(metadata, {}, version, MIGRATIONS)
         stored = exact_record(exact_record(metadata, "its metadata", ("estimator",))["estimator"], "it", FIELDS)
         parameters = exact_record(stored["parameters"], "the parameters", tuple(kind().get_params(deep=False)))
         estimator = kind(**{name: _restored(name, value) for name, value in parameters.items()})
@@ -75,7 +89,7 @@ def _stored(name: str, value: Any) -> Any:
     if isinstance(value, Tableau):
         return files.tableau_to_dict(value)
     if isinstance(value, Regulariser):
-        return {"tikhonov": value.tikhonov, "l1": value.l1, "time_smoothness": value.time_smoothness}
+        return value.to_list()
     if name == "optimiser" and value is not None:
         return optimisers.to_dict(value)
     if name == "class_weight" and isinstance(value, dict):
@@ -89,7 +103,7 @@ def _restored(name: str, value: Any) -> Any:
     if name == "tableau" and isinstance(value, dict):
         return files.tableau_from_dict(value)
     if name == "regulariser" and value is not None:
-        return Regulariser(**exact_record(value, "the regulariser", ("tikhonov", "l1", "time_smoothness")))
+        return Regulariser.from_list(value)
     if name == "optimiser" and value is not None:
         return optimisers.from_dict(value)
     if name == "class_weight" and isinstance(value, list):

@@ -14,7 +14,7 @@ from ocdl import _core
 from ocdl.base import validation
 from ocdl.base.randomness import random_source
 from ocdl.base.validation import FloatArray
-from ocdl.model.controls import PARTS, ControlLayout, Controls
+from ocdl.model.controls import ControlLayout, Controls, Part
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau
 
@@ -47,14 +47,37 @@ class Architecture:
     augment: int
     stage_controls: bool
     dtype: np.dtype[Any]
+    _core_network: _core.Network = dataclasses.field(init=False, repr=False, compare=False)
     _layout: ControlLayout = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        layers = (self.n_layers, self.stages) if self.stage_controls else (self.n_layers,)
-        steps = self.n_layers if self.residual else 0
-        classifier = (self.n_outputs, self.dim), (self.n_outputs,)
-        shapes = ((*layers, self.dim, self.dim), (*layers, self.dim), (steps,), *classifier)
-        object.__setattr__(self, "_layout", ControlLayout(shapes, self.dtype))
+        if not self.residual and self.field != "dense":
+            raise ValueError(f"field={self.field!r} needs residual=True: a feed-forward network has no flow")
+        if self.field == "hamiltonian" and self.dim % 2:
+            raise ValueError(
+                "field='hamiltonian' needs a state of even dimension, positions and momenta, got n_features + augment "
+                f"= {self.dim}; one more augmented component makes it even"
+            )
+        if not self.residual and self.time_steps != "fixed":
+            raise ValueError(
+                f"time_steps={self.time_steps!r} needs residual=True: a feed-forward network has no steps to learn"
+            )
+        core = _core.Network(
+            features=self.n_features,
+            dim=self.dim,
+            layers=self.n_layers,
+            outputs=self.n_outputs,
+            tableau=self.tableau._core_tableau,
+            activation=self.activation,
+            residual=self.residual,
+            stage_controls=self.stage_controls,
+            learns_steps=self.time_steps != "fixed",
+            horizon=self.horizon,
+            field=self.field,
+        )
+        parts = tuple(Part(name, role, tuple(axes), tuple(shape)) for name, role, axes, shape in core.parts)
+        object.__setattr__(self, "_core_network", core)
+        object.__setattr__(self, "_layout", ControlLayout(parts, self.dtype))
 
     @classmethod
     def preset(cls, architecture: str, n_features: int, n_layers: int, **overrides: Any) -> Self:
@@ -89,6 +112,11 @@ class Architecture:
         return self.tableau.stages if self.residual else 1
 
     @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the controls in their order: names, roles, axes and shapes."""
+        return self._layout.parts
+
+    @property
     def n_controls(self) -> int:
         """Length of the vector of controls."""
         return self._layout.size
@@ -108,22 +136,14 @@ class Architecture:
         validation.choice(scheme, "scheme", ("paper", "scaled"))
         rng = random_source(random_state)
         scale = 1.0 if scheme == "paper" else 1.0 / math.sqrt(self.dim)
-        K_shape, _, _, W_shape, _ = self._layout.shapes
-        K = scale * rng.standard_normal(K_shape)
+        shapes = {part.name: part.shape for part in self.parts}
+        K = scale * rng.standard_normal(shapes["K"])
         if scheme == "scaled" and not self.residual:
             K, triangular = np.linalg.qr(K)
             K *= np.sign(np.diagonal(triangular, axis1=-2, axis2=-1))[..., None, :]
-        return self.controls(K=K, W=scale * rng.standard_normal(W_shape))
+        return self.controls(K=K, W=scale * rng.standard_normal(shapes["W"]))
 
-    def controls(
-        self,
-        *,
-        K: ArrayLike | None = None,
-        b: ArrayLike | None = None,
-        h: ArrayLike | None = None,
-        W: ArrayLike | None = None,
-        mu: ArrayLike | None = None,
-    ) -> Controls:
+    def controls(self, **parts: ArrayLike | None) -> Controls:
         """Return controls with these values, copied; what is missing is 0, and the steps are T/N.
 
         Parameters
@@ -133,21 +153,25 @@ class Architecture:
         h : array_like of shape (layers,), optional
             Any finite steps; on a network with ``time_steps="simplex"`` a point of the simplex.
         """
+        known = self._layout.places
+        for name in parts:
+            if name not in known:
+                raise TypeError(f"controls() takes {', '.join(known)}, got {name!r}")
         u = Controls(self._layout, np.zeros(self._layout.size, self.dtype))
-        stage = ", stages" if self.stage_controls else ""
-        meanings = (f"(layers{stage}, dim, dim)", f"(layers{stage}, dim)", "(layers,)", "(outputs, dim)", "(outputs,)")
-        if h is not None and not self.residual:
-            raise ValueError("h: a feed-forward network (residual=False) has no time steps")
-        u.h[...] = self.horizon / self.n_layers
-        for part, value, shape, meaning in zip(PARTS, (K, b, h, W, mu), self._layout.shapes, meanings, strict=True):
+        for part in self.parts:
+            value, own = parts.get(part.name), getattr(u, part.name)
+            if part.role == "steps":
+                own[...] = self.horizon / self.n_layers
+                if value is not None and not self.residual:
+                    raise ValueError(f"{part.name}: a feed-forward network (residual=False) has no time steps")
             if value is not None:
-                getattr(u, part)[...] = validation.shaped(value, part, shape, meaning, self.dtype)
+                own[...] = validation.shaped(value, part.name, part.shape, part.meaning, self.dtype)
         if self.time_steps == "simplex":
             u.h[...] = self._onto_simplex(u.h)
         return u
 
     def from_vector(self, v: ArrayLike) -> Controls:
-        """Return the controls that a vector holds, ordered K, b, h, W, mu; the inverse of `Controls.to_vector`."""
+        """Return the controls that a vector holds, ordered as `parts`; the inverse of `Controls.to_vector`."""
         size = (self._layout.size,)
         return Controls(self._layout, validation.shaped(v, "v", size, "(n_controls,)", self.dtype).copy())
 
@@ -161,8 +185,8 @@ class Architecture:
             raise ValueError(f"{name} does not fit the network: it is {u!r}, the network takes {own!r}")
         bad = _core.first_non_finite(u._vector)
         if bad >= 0:
-            for part in PARTS:
-                validation.real_array(getattr(u, part), f"{name}.{part}", self.dtype)
+            for part, values in u.parts().items():
+                validation.real_array(values, f"{name}.{part}", self.dtype)
         return u._vector
 
     def __reduce__(self) -> tuple[partial[Self], tuple[()]]:

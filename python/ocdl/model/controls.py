@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,26 +17,53 @@ from ocdl.base.validation import FloatArray
 
 __all__ = ["Controls"]
 
-PARTS = ("K", "b", "h", "W", "mu")
+
+class Part(NamedTuple):
+    """A part of the controls: its name, what it does, the names of its axes, and its shape.
+
+    The role is "field" for what moves the states, "steps" for the time steps, "readout" for what reads the outputs.
+    """
+
+    name: str
+    role: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def meaning(self) -> str:
+        """The names of the axes, written like a shape."""
+        return f"({', '.join(self.axes)}{',' if len(self.axes) == 1 else ''})"
+
+    @property
+    def is_per_layer(self) -> bool:
+        return self.axes[0] == "layers"
 
 
 @dataclass(frozen=True)
 class ControlLayout:
-    """The shapes of the parts, in the order in which they stand in the vector."""
+    """The parts of a vector of controls, in their order: the network is asked for them, nobody else lists them."""
 
-    shapes: tuple[tuple[int, ...], ...]
+    parts: tuple[Part, ...]
     dtype: np.dtype[Any]
 
-    @property
+    @cached_property
     def size(self) -> int:
-        return sum(math.prod(shape) for shape in self.shapes)
+        return sum(part.size for part in self.parts)
 
-    def view(self, vector: FloatArray, part: str) -> FloatArray:
-        """Return the part of a vector, sharing its memory."""
-        index = PARTS.index(part)
-        start = sum(math.prod(shape) for shape in self.shapes[:index])
-        shape = self.shapes[index]
-        return vector[start : start + math.prod(shape)].reshape(shape)
+    @cached_property
+    def places(self) -> dict[str, tuple[slice, tuple[int, ...]]]:
+        """Where each part stands in the vector, and its shape."""
+        ends = list(itertools.accumulate(part.size for part in self.parts))
+        return {
+            part.name: (slice(end - part.size, end), part.shape) for part, end in zip(self.parts, ends, strict=True)
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (ControlLayout, (self.parts, self.dtype))
 
 
 class Controls:
@@ -51,7 +80,7 @@ class Controls:
     W : ndarray of shape (outputs, dim)
     mu : ndarray of shape (outputs,)
     X : ndarray of shape (samples, features) or None
-        Only on a gradient that was asked for with ``input_grad=True``: the derivative with respect to the data.
+        Only on a gradient: the derivative with respect to the data, where it was asked for.
 
     Examples
     --------
@@ -72,25 +101,19 @@ class Controls:
         self._vector = vector
         self.X = X
 
-    @property
-    def K(self) -> FloatArray:
-        return self._layout.view(self._vector, "K")
+    def __getattr__(self, name: str) -> FloatArray:
+        if name.startswith("_") or name not in self._layout.places:
+            known = "" if name.startswith("_") else f"; its parts are {', '.join(self._layout.places)}"
+            raise AttributeError(f"Controls have no {name!r}{known}")
+        place, shape = self._layout.places[name]
+        return self._vector[place].reshape(shape)
 
-    @property
-    def b(self) -> FloatArray:
-        return self._layout.view(self._vector, "b")
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._layout.places]
 
-    @property
-    def h(self) -> FloatArray:
-        return self._layout.view(self._vector, "h")
-
-    @property
-    def W(self) -> FloatArray:
-        return self._layout.view(self._vector, "W")
-
-    @property
-    def mu(self) -> FloatArray:
-        return self._layout.view(self._vector, "mu")
+    def parts(self) -> dict[str, FloatArray]:
+        """Return all parts by their names, in their order; they share the memory of the controls."""
+        return {name: getattr(self, name) for name in self._layout.places}
 
     def to_vector(self) -> NDArray[Any]:
         """Return a copy of all controls as one vector, ordered K, b, h, W, mu."""
@@ -151,7 +174,7 @@ class Controls:
         return (type(self), (self._layout, self._vector, self.X))
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{part} {shape}" for part, shape in zip(PARTS, self._layout.shapes, strict=True))
+        parts = ", ".join(f"{part.name} {part.shape}" for part in self._layout.parts)
         return f"<Controls {parts}, {self._layout.dtype}>"
 
     def _with(self, vector: FloatArray) -> Self:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ocdl import _core
 from ocdl.base import validation
-from ocdl.base.validation import FloatArray, LabelArray
+from ocdl.base.validation import FloatArray
 from ocdl.model import overflow
+from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.architecture import FIELDS, TIME_STEPS, Architecture, float_dtype, method_of
 from ocdl.model.controls import Controls
+from ocdl.model.losses import Loss
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.model.tableau import Tableau
 
@@ -58,36 +60,12 @@ class Flow(Architecture):
             tableau=method_of(tableau),
             residual=validation.boolean(residual, "residual"),
             field=validation.choice(field, "field", FIELDS),
-            activation=validation.choice(activation, "activation", _core.activation_names()),
+            activation=validation.choice(activation, "activation", tuple(ACTIVATIONS)),
             time_steps=validation.choice(time_steps, "time_steps", TIME_STEPS),
             horizon=validation.positive(horizon, "horizon"),
             augment=validation.integer(augment, "augment", least=0),
             stage_controls=validation.boolean(stage_controls, "stage_controls"),
             dtype=float_dtype(dtype),
-        )
-        if not residual and field != "dense":
-            raise ValueError(f"field={field!r} needs residual=True: a feed-forward network has no flow")
-        if field == "hamiltonian" and self.dim % 2:
-            raise ValueError(
-                "field='hamiltonian' needs a state of even dimension, positions and momenta, got n_features + augment "
-                f"= {self.dim}; one more augmented component makes it even"
-            )
-        if not residual and time_steps != "fixed":
-            raise ValueError(
-                f"time_steps={time_steps!r} needs residual=True: a feed-forward network has no steps to learn"
-            )
-        self._core_network = _core.Network(
-            features=self.n_features,
-            dim=self.dim,
-            layers=self.n_layers,
-            outputs=self.n_outputs,
-            tableau=self.tableau._core_tableau,
-            activation=self.activation,
-            residual=self.residual,
-            stage_controls=self.stage_controls,
-            learns_steps=self.time_steps != "fixed",
-            horizon=self.horizon,
-            field=self.field,
         )
 
     def forward(self, u: Controls, X: ArrayLike) -> Trajectory:
@@ -143,6 +121,76 @@ class Flow(Architecture):
             overflow.report(self._core_network, vector, X)
         return outputs
 
+    def final_state(self, u: Controls, X: ArrayLike) -> FloatArray:
+        """Return the states at time T, y[N], (samples, dim): the last ones of `forward`, to the last bit.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> net = ocdl.Network(1, 2, activation="identity")
+        >>> net.final_state(net.controls(K=[[[1.0]], [[1.0]]]), [[1.0], [2.0]]).tolist()
+        [[2.25], [4.5]]
+        """
+        vector, X = self._vector(u), self._samples(X)
+        states = self._core_network.final_state(vector, X)
+        if _core.first_non_finite(states) >= 0:
+            overflow.report(self._core_network, vector, X)
+        return states
+
+    def pull_back(
+        self,
+        u: Controls,
+        X: ArrayLike,
+        output_slopes: ArrayLike | None = None,
+        state_slopes: ArrayLike | None = None,
+    ) -> Controls:
+        """Return the gradient of ``sum <output_slopes, outputs> + sum <state_slopes, states>``, the slopes held fixed.
+
+        With slopes that are the derivative of anything by the outputs or the states, it is the gradient of that: by
+        one forward and one adjoint sweep, in which the slopes of a layer are added to the costate as it is passed.
+
+        Parameters
+        ----------
+        u : Controls
+        X : array_like of shape (samples, features)
+        output_slopes : array_like of shape (samples, outputs), optional
+        state_slopes : array_like of shape (samples, dim) or (layers + 1, samples, dim), optional
+            Slopes of the final states, or of the states after every layer. Those of layer 0 go into the derivative by
+            X, where those of augmented components drop out.
+
+        Returns
+        -------
+        Controls
+            The gradient by the controls, and as ``.X`` that by the data; 0 for fixed steps.
+
+        Examples
+        --------
+        The gradient of the mean of |y(T)|^2 / 2, a loss that is none of the outputs:
+
+        >>> import numpy as np, ocdl
+        >>> net = ocdl.Network(2, 10)
+        >>> u, X = net.init(random_state=0), np.array([[0.0, 1.0], [1.0, 0.0]])
+        >>> g = net.pull_back(u, X, state_slopes=net.final_state(u, X) / len(X))
+        >>> g.K.shape, g.X.shape, bool(np.all(g.W == 0))
+        ((10, 2, 2), (2, 2), True)
+        """
+        vector, X = self._vector(u), self._samples(X)
+        if output_slopes is None and state_slopes is None:
+            raise ValueError("pull_back needs output_slopes or state_slopes, got neither")
+        samples = len(X)
+        if output_slopes is not None:
+            shape = (samples, self.n_outputs)
+            output_slopes = validation.shaped(output_slopes, "output_slopes", shape, "(samples, outputs)", self.dtype)
+        if state_slopes is not None:
+            state_slopes = validation.real_array(state_slopes, "state_slopes", self.dtype)
+            of_last, of_all = (samples, self.dim), (self.n_layers + 1, samples, self.dim)
+            if state_slopes.shape not in (of_last, of_all):
+                raise ValueError(
+                    f"state_slopes must have shape {of_last}, (samples, dim), or {of_all}, (layers + 1, samples, dim), "
+                    f"got {state_slopes.shape}"
+                )
+        return self._pulled_back(vector, X, output_slopes, state_slopes)[0]
+
     def value(
         self,
         u: Controls,
@@ -157,14 +205,20 @@ class Flow(Architecture):
         ----------
         u : Controls
         X : array_like of shape (samples, features)
-        y : array_like of shape (samples,)
-            Labels 0, 1, ...; a network with one output takes 0 and 1.
+        y : array_like of shape (samples,) or (samples, outputs)
+            What the loss compares the outputs with: labels 0, 1, ..., where a network with one output takes 0 and 1; or
+            real numbers, one for each output.
         objective : Objective
         sample_weight : array_like of shape (samples,), optional
             Weights of the samples' losses, not negative.
         """
-        vector, X, labels, weights = self._problem(u, X, y, sample_weight)
-        J = self._core_network.value(vector, X, labels, weights, core_of(objective))
+        vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
+        if isinstance(objective.record, Loss):
+            J = objective._core_objective.value(self._core_network, vector, X, targets, weights)
+        else:
+            own = objective._on_samples(targets, weights, len(X))
+            J = own.value_and_slopes(self.predict(u, X))[0]
+            J += objective._core_objective.penalty(self._core_network, vector)[0]
         if not math.isfinite(J):
             overflow.report(self._core_network, vector, X)
         return J
@@ -182,11 +236,17 @@ class Flow(Architecture):
         """Return J(u) and its exact gradient, by one forward and one adjoint sweep.
 
         Parameters are those of `value`; with ``input_grad=True`` the gradient has an attribute ``X``, the derivative
-        with respect to the data.
+        with respect to the data. A loss of one's own takes one more forward sweep.
         """
-        vector, X, labels, weights = self._problem(u, X, y, sample_weight)
-        J, gradient, input_gradient, finite = self._core_network.value_and_grad(
-            vector, X, labels, weights, core_of(objective), validation.boolean(input_grad, "input_grad")
+        vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
+        input_grad = validation.boolean(input_grad, "input_grad")
+        if not isinstance(objective.record, Loss):
+            J, slopes = objective._on_samples(targets, weights, len(X)).value_and_slopes(self.predict(u, X))
+            g = self._pulled_back(vector, X, slopes, None)[0]
+            penalty, penalty_gradient = objective._core_objective.penalty(self._core_network, vector)
+            return J + penalty, Controls(self._layout, g._vector + penalty_gradient, g.X if input_grad else None)
+        J, gradient, input_gradient, finite = objective._core_objective.value_and_grad(
+            self._core_network, vector, X, targets, weights, input_grad
         )
         if not finite:
             overflow.report(self._core_network, vector, X)
@@ -222,8 +282,11 @@ class Flow(Architecture):
         >>> np.array_equal(net.adjoint(u, X, y)[0], g.X)
         True
         """
-        vector, X, labels, weights = self._problem(u, X, y, sample_weight)
-        costates = self._core_network.adjoint(vector, X, labels, weights, core_of(objective))
+        vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
+        if not isinstance(objective.record, Loss):
+            _, slopes = objective._on_samples(targets, weights, len(X)).value_and_slopes(self.predict(u, X))
+            return cast(FloatArray, self._pulled_back(vector, X, slopes, None, with_costates=True)[1])
+        costates = objective._core_objective.adjoint(self._core_network, vector, X, targets, weights)
         if _core.first_non_finite(costates) >= 0:
             overflow.report(self._core_network, vector, X)
         return costates
@@ -281,14 +344,15 @@ class Flow(Architecture):
         curvature: str,
     ) -> Controls:
         """Return the Hessian or the Gauss-Newton matrix times `du`; in float64, whatever the network's numbers are."""
-        vector, rows, labels, weights = self._problem(u, X, y, sample_weight)
+        vector, rows, targets, weights = self._problem(u, X, y, objective, sample_weight)
+        objective._require_second_derivatives()
         direction = self._vector(du, "du")
-        product = self._core_network.curvature_product(
+        product = objective._core_objective.curvature_product(
+            self._core_network,
             _wide(vector),
             _wide(rows),
-            labels,
+            targets if targets.dtype.kind == "i" else _wide(targets),
             None if weights is None else _wide(weights),
-            core_of(objective),
             curvature,
             _wide(direction),
         ).astype(self.dtype, copy=False)
@@ -296,28 +360,53 @@ class Flow(Architecture):
             overflow.report(self._core_network, vector, rows)
         return Controls(self._layout, product)
 
+    def _pulled_back(
+        self,
+        vector: FloatArray,
+        X: FloatArray,
+        output_slopes: FloatArray | None,
+        state_slopes: FloatArray | None,
+        *,
+        with_costates: bool = False,
+    ) -> tuple[Controls, FloatArray | None]:
+        """Return the gradient of the slopes' product with outputs and states, and where asked the costates."""
+        gradient, input_gradient, costates, finite = self._core_network.pull_back(
+            vector, X, output_slopes, state_slopes, with_costates
+        )
+        if not finite:
+            overflow.report(self._core_network, vector, X)
+        return Controls(self._layout, gradient, input_gradient), costates
+
     def _samples(self, X: ArrayLike) -> FloatArray:
         return validation.samples(X, self.n_features, self.dtype)
 
     def _problem(
-        self, u: Controls, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[FloatArray, FloatArray, LabelArray, FloatArray | None]:
-        if isinstance(u, Controls) and u._layout is self._layout and self._core_network.fits(u._vector, X, y):
-            rows, labels = cast(FloatArray, X), cast(LabelArray, y)  # nothing to convert and nothing to refuse
-            return u._vector, rows, labels, validation.weights(sample_weight, len(rows), self.dtype)
+        self, u: Controls, X: ArrayLike, y: Any, objective: Objective, sample_weight: ArrayLike | None
+    ) -> tuple[FloatArray, FloatArray, Any, FloatArray | None]:
+        """Return vector, samples, targets and weights as the core takes them; errors name what does not fit."""
+        core = self._core_of(objective)
+        if isinstance(u, Controls) and u._layout is self._layout and core.fits(self._core_network, u._vector, X, y):
+            rows = cast(FloatArray, X)  # nothing to convert and nothing to refuse
+            return u._vector, rows, y, validation.weights(sample_weight, len(rows), self.dtype)
         vector, rows = self._vector(u), self._samples(X)
-        labels = validation.labels(y, len(rows), self.n_outputs)
-        return vector, rows, labels, validation.weights(sample_weight, len(rows), self.dtype)
+        targets = objective._checked_targets(y, len(rows), self.n_outputs, self.dtype)
+        return vector, rows, targets, validation.weights(sample_weight, len(rows), self.dtype)
+
+    def _core_of(self, objective: Objective) -> _core.Objective:
+        """Return what the core takes for an objective, if it fits the network."""
+        if not isinstance(objective, Objective):
+            raise TypeError(f"objective must be an Objective, got {type(objective).__name__}")
+        for term in objective.regulariser.terms if objective.regulariser else ():
+            for part in term.parts or ():
+                if part not in self._layout.places:
+                    known = ", ".join(self._layout.places)
+                    raise ValueError(
+                        f"regulariser: {term} names the part {part!r}; the parts of this network are {known}"
+                    )
+        return objective._core_objective
 
 
 SomeFlow = TypeVar("SomeFlow", bound=Flow)
-
-
-def core_of(objective: Objective) -> _core.Objective:
-    """Return what the core takes for an objective."""
-    if not isinstance(objective, Objective):
-        raise TypeError(f"objective must be an Objective, got {type(objective).__name__}")
-    return objective._core_objective
 
 
 def _wide(array: FloatArray) -> FloatArray:

@@ -10,12 +10,13 @@ import numpy as np
 
 from ocdl.base import validation
 from ocdl.model.architecture import Architecture
-from ocdl.model.controls import PARTS, Controls
+from ocdl.model.controls import Controls
 from ocdl.model.tableau import Tableau
 from ocdl.network import Network
 from ocdl.storage.container import (
     Arrays,
     FilePath,
+    Migration,
     ModelFileError,
     exact_record,
     read_container,
@@ -24,6 +25,10 @@ from ocdl.storage.container import (
 )
 
 __all__ = ["Model", "ModelFileError", "load", "save"]
+
+
+# What a network has become since a version. An argument that a file lacks takes the value that keeps its predictions.
+MIGRATIONS: dict[int, Migration] = {}
 
 
 class Model(NamedTuple):
@@ -102,14 +107,19 @@ def load(path: FilePath) -> Model:
     >>> network == net, (controls - u).norm()
     (True, 0.0)
     """
-    description, arrays = read_container(path, "model")
+    return read(path)[0]
+
+
+def read(path: FilePath) -> tuple[Model, int]:
+    """Return what `load` does, and the version of the format that the file has: its metadata may depend on it."""
+    description, arrays, version = read_container(path, "model", MIGRATIONS)
     try:
         parts = exact_record(description, "the description", ("network", "metadata", "ocdl"))
         metadata = parts["metadata"]
         if not isinstance(metadata, dict):
             raise ValueError(f"the metadata must be a dict, got {type(metadata).__name__}")
         net = network_from_dict(parts["network"])
-        return Model(net, controls_from_arrays(net, arrays), metadata)
+        return Model(net, controls_from_arrays(net, arrays), metadata), version
     except ValueError as error:
         raise refusal(path, f"is malformed: {error}") from error
 
@@ -148,18 +158,19 @@ def tableau_from_dict(d: object) -> Tableau:
 
 
 def controls_to_arrays(net: Network, u: Controls, name: str = "u") -> Arrays:
-    """Return the parts of the controls by their names; all five, so that h is empty for a feed-forward network."""
+    """Return the parts of the controls by their names; all of them, so that h is empty for a feed-forward network."""
     net._vector(u, name)
-    return {part: getattr(u, part) for part in PARTS}
+    return u.parts()
 
 
 def controls_from_arrays(net: Network, arrays: Arrays) -> Controls:
     """Return the controls of `controls_to_arrays`; nothing is allocated before all shapes fit the network."""
-    exact_record(arrays, "the set of arrays", PARTS)
-    for part, shape in zip(PARTS, net._layout.shapes, strict=True):
-        if arrays[part].shape != shape:
-            raise ValueError(f"{part} has shape {arrays[part].shape} but the network needs {shape}")
-        if arrays[part].dtype != net.dtype:
-            raise ValueError(f"{part} has dtype {arrays[part].dtype} but the network needs {net.dtype}")
-        validation.real_array(arrays[part], part, net.dtype)
-    return Controls(net._layout, np.concatenate([arrays[part].ravel() for part in PARTS]))
+    names = [part.name for part in net.parts]
+    exact_record(arrays, "the set of arrays", names)
+    for name, _, _, shape in net.parts:
+        if arrays[name].shape != shape:
+            raise ValueError(f"{name} has shape {arrays[name].shape} but the network needs {shape}")
+        if arrays[name].dtype != net.dtype:
+            raise ValueError(f"{name} has dtype {arrays[name].dtype} but the network needs {net.dtype}")
+        validation.real_array(arrays[name], name, net.dtype)
+    return Controls(net._layout, np.concatenate([arrays[name].ravel() for name in names]))

@@ -9,7 +9,7 @@ A *model* is a fitted `ocdl.ODEClassifier`, a scikit-learn pipeline that ends in
 from ocdl.plot._animate import animate
 from ocdl.plot._certificate import Panels, certificate
 from ocdl.plot._compare import compare
-from ocdl.plot._curves import Curves, accuracy, history
+from ocdl.plot._curves import Curves, accuracy, history, score
 from ocdl.plot._data import data
 from ocdl.plot._images import images
 from ocdl.plot._prediction import prediction
@@ -31,6 +31,7 @@ __all__ = [
     "history",
     "images",
     "prediction",
+    "score",
     "snapshots",
     "time_steps",
     "transformation",

@@ -66,6 +66,37 @@ def history(histories: Histories, *, legend: bool = True, ax: Axes | None = None
     return curves
 
 
+def score(histories: Histories, *, legend: bool = True, ax: Axes | None = None) -> Curves:
+    """Draw the score over the iterations, accuracy or R^2: training solid, validation dashed.
+
+    Parameters
+    ----------
+    histories, legend, ax
+        As for `history`. The iterations are on a logarithmic axis.
+
+    Returns
+    -------
+    Curves
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import numpy as np, ocdl, ocdl.plot
+    >>> X = np.linspace(-1, 1, 50)[:, None]
+    >>> net = ocdl.Network(1, 5)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, X[:, 0] ** 2, objective=ocdl.Objective("squared_error"))
+    >>> ocdl.plot.score(r.history).ax.get_ylabel()
+    'R^2'
+    """
+    named = _named(histories)
+    courses = [(h.score, h.val_score) for h in named.values()]
+    curves = _draw(histories, courses, legend, ax, every_iteration=False)
+    kinds = {h.score_name for h in named.values()}
+    curves.ax.set_ylabel(kinds.pop() if len(kinds) == 1 else "score")
+    return curves
+
+
 def accuracy(histories: Histories, *, legend: bool = True, ax: Axes | None = None) -> Curves:
     """Draw the share of correctly classified samples over the iterations: training solid, validation dashed.
 

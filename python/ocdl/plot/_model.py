@@ -11,7 +11,7 @@ import numpy as np
 
 from ocdl.base.validation import FloatArray
 from ocdl.model.controls import Controls
-from ocdl.model.objective import probabilities
+from ocdl.model.objective import meaning_of_outputs
 from ocdl.network import Network
 from ocdl.plot._classes import Classes
 from ocdl.plot._plane import Plane
@@ -35,12 +35,12 @@ class TrainedFlow:
 
     def predicted(self, X: Any) -> FloatArray:
         """Return the probabilities of the classes for samples, (samples, classes)."""
-        return probabilities(self.network.predict(self.controls, self._prepared(X)).astype(np.float64), self.loss)
+        return meaning_of_outputs(self.network.predict(self.controls, self._prepared(X)).astype(np.float64), self.loss)
 
     def classified(self, coordinates: FloatArray, plane: Plane) -> FloatArray:
         """Return what the linear classifier W y + mu makes of points of a plane: probabilities, (points, classes)."""
         W = self.controls.W.T
-        return probabilities(coordinates @ (plane.axes @ W) + (plane.origin @ W + self.controls.mu), self.loss)
+        return meaning_of_outputs(coordinates @ (plane.axes @ W) + (plane.origin @ W + self.controls.mu), self.loss)
 
     def _prepared(self, X: Any) -> Any:
         with warnings.catch_warnings():  # the pixels of a background have no names, whatever the data had

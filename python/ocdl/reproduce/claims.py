@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ocdl.model.objective import decided
 from ocdl.reproduce import measures
 from ocdl.reproduce.results import Results
 from ocdl.reproduce.runs import DATASETS, EXPERIMENTS, METHODS, MNIST
@@ -216,7 +217,7 @@ def _same_transformation(results: Results) -> Iterator[Case]:
 
 def _agreement(one: Outcome, other: Outcome, X: Any) -> float:
     """Return the share of samples for which two networks predict the same class."""
-    red = [net.predict(u, X)[:, 0] > 0 for net, u in (one.model, other.model)]
+    red = [decided(net.predict(u, X)) for net, u in (one.model, other.model)]
     return float(np.mean(red[0] == red[1]))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocdl.base.validation import FloatArray
+from ocdl.model.objective import decided
 from ocdl.reproduce.runs import Data
 from ocdl.reproduce.store import Outcome
 
@@ -19,8 +20,7 @@ SMALLEST_REGION = 0.005  # of the window; smaller specks are not counted
 def final_states(outcome: Outcome, X: FloatArray) -> FloatArray:
     """Return the samples at time T."""
     net, u = outcome.model
-    states: FloatArray = net.forward(u, X).states[-1]
-    return states
+    return net.final_state(u, X)
 
 
 def spread(outcome: Outcome, data: Data) -> float:
@@ -56,7 +56,7 @@ def regions(outcome: Outcome, data: Data) -> tuple[int, int]:
     low, high = data.X.min(axis=0), data.X.max(axis=0)
     x, y = (np.linspace(a, b, GRID) for a, b in zip(low, high, strict=True))
     pixels = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    red = (net.predict(u, pixels)[:, 0] > 0).reshape(GRID, GRID)
+    red = (decided(net.predict(u, pixels)) == 1).reshape(GRID, GRID)
 
     def count(mask: NDArray[np.bool_]) -> int:
         sizes = np.bincount(label(mask)[0].ravel())[1:]

@@ -8,7 +8,7 @@ import os
 import zipfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -19,10 +19,11 @@ from ocdl.model.controls import Controls
 from ocdl.network import Network
 from ocdl.reproduce.runs import SHOWN, Data, Run
 from ocdl.storage.disk import replace_file
-from ocdl.training.history import History
+from ocdl.training.history import EVERY_ITERATION, SPARSE, History
 from ocdl.training.result import Result, Status, Stop
 from ocdl.training.side_by_side import side_by_side
 
+COURSES = (*EVERY_ITERATION, "evaluated", *SPARSE)
 MOST_CONTROLS = 10**6  # numbers; the controls of larger networks are not kept
 
 
@@ -53,7 +54,7 @@ class Outcome:
         """Return what is kept of a training."""
         net = run.settings.network(run.network, data.X.shape[1])
         u = result.controls
-        shown = net.forward(u, data.X_test[:SHOWN]).states[-1].copy()
+        shown = net.final_state(u, data.X_test[:SHOWN])
         kept = u if len(u.to_vector()) <= MOST_CONTROLS else None
         return cls(run, result.history, u.h.copy(), shown, kept, result.n_evals, float(result.history.seconds[-1]))
 
@@ -69,7 +70,7 @@ class Store:
 
     def save(self, outcome: Outcome) -> None:
         """Write a finished run."""
-        arrays = {field.name: getattr(outcome.history, field.name) for field in fields(History)}
+        arrays = {name: getattr(outcome.history, name) for name in COURSES}
         arrays |= {"steps": outcome.steps, "shown": outcome.shown}
         if outcome.controls is not None:
             arrays["controls"] = outcome.controls.to_vector()
@@ -88,7 +89,7 @@ class Store:
             with open(self.path(run), "rb") as stored, np.load(stored, allow_pickle=False) as file:
                 if str(file["description"]) != _identity(run):
                     return None
-                history = History(**{field.name: file[field.name] for field in fields(History)})
+                history = History(**{name: file[name] for name in COURSES})
                 evals, seconds = file["cost"]
                 steps, shown = file["steps"], file["shown"]
                 vector = file.get("controls")

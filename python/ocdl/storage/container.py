@@ -15,8 +15,8 @@ import operator
 import os
 import re
 import stat
-from collections.abc import Mapping
-from typing import Any, BinaryIO
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from ocdl.storage.disk import open_at_once, replace_file
 FilePath = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # what is written; whatever is older is read, by way of migrations
 KINDS = {"model": "load it with ocdl.load(path)", "checkpoint": "resume it with ocdl.train(resume=path)"}
 METADATA = ("format", "format_version", "kind", "description", "sha256")
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8"}
@@ -43,6 +43,17 @@ DEEPEST_NESTING = 32
 MOST_DIGITS = 1000
 LARGEST_NUMBER = 10**MOST_DIGITS
 TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)  # it reads every character once
+
+
+Migration = Callable[[dict[str, Any], Arrays], None]
+
+
+class Contents(NamedTuple):
+    """What stands in a file, as the present version writes it, and the version that wrote it."""
+
+    description: dict[str, Any]
+    arrays: Arrays
+    version: int
 
 
 class ModelFileError(ValueError):
@@ -75,8 +86,12 @@ def write_container(path: FilePath, kind: str, description: Mapping[str, Any], a
     replace_file(name, front[:place] + digest + front[place + len(NO_DIGEST) :], data[start:])
 
 
-def read_container(path: FilePath, kind: str) -> tuple[dict[str, Any], Arrays]:
-    """Return description and arrays of a file of this kind; whatever is wrong with them raises a ModelFileError."""
+def read_container(path: FilePath, kind: str, migrations: Mapping[int, Migration] | None = None) -> Contents:
+    """Return description and arrays of a file of this kind; whatever is wrong with them raises a ModelFileError.
+
+    What an older version wrote goes through the chain of migrations: that of number n changes the description and the
+    arrays of version n, in place, to those of version n + 1. A version without one has changed nothing.
+    """
     name = os.fsdecode(path)
     validation.choice(kind, "kind", tuple(KINDS))
     with open(name, "rb", opener=open_at_once) as file:
@@ -90,9 +105,21 @@ def read_container(path: FilePath, kind: str) -> tuple[dict[str, Any], Arrays]:
             description = _parsed(metadata["description"], "is malformed: its description")
             if not isinstance(description, dict):
                 raise ValueError(f"is malformed: its description must be a dict, got {type(description).__name__}")
+            version = int(metadata["format_version"])
+            migrate(description, arrays, version, migrations or {})
         except ValueError as error:
             raise refusal(path, str(error)) from error
-    return description, arrays
+    return Contents(description, arrays, version)
+
+
+def migrate(description: dict[str, Any], arrays: Arrays, version: int, migrations: Mapping[int, Migration]) -> None:
+    """Bring what a file of an older version holds up to the present one, a version at a time."""
+    try:
+        for old in range(version, FORMAT_VERSION):
+            if old in migrations:
+                migrations[old](description, arrays)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise ValueError(f"is malformed: it is none of version {version}: {error!s:.300}") from error
 
 
 def exact_record(value: object, name: str, expected: list[str] | tuple[str, ...]) -> dict[str, Any]:

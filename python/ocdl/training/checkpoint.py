@@ -12,18 +12,21 @@ import numpy as np
 from ocdl.base import validation
 from ocdl.network.files import network_to_dict
 from ocdl.storage.container import FilePath, read_container, refusal, write_container
+from ocdl.training import optimisers
+from ocdl.training.checkpoint_migrations import MIGRATIONS
 from ocdl.training.history import EVERY_ITERATION
+from ocdl.training.optimisers import Chain, Optimiser
 from ocdl.training.session import Before, Best, Evaluated, Problem, Session, Stage
 
 DEFAULT_PAUSE = 30.0  # seconds between two checkpoints, unless a number of iterations is given
 
 
-def fingerprint(problem: Problem, optimiser: object) -> dict[str, Any]:
+def fingerprint(problem: Problem, optimiser: Optimiser | Chain) -> dict[str, Any]:
     """Return what a checkpoint and the training that resumes it must have in common."""
     return {
         "network": network_to_dict(problem.net),
-        "objective": repr(problem.objective),
-        "optimiser": repr(optimiser),
+        "objective": problem.objective._to_dict(),
+        "optimiser": optimisers.to_dict(optimiser),
         "freeze": list(problem.frozen),
         "data": _digest(problem),
     }
@@ -32,8 +35,17 @@ def fingerprint(problem: Problem, optimiser: object) -> dict[str, Any]:
 def _digest(problem: Problem) -> str:
     digest = hashlib.sha256(str(problem.X.shape).encode())
     for array in (problem.X, problem.y, problem.sample_weight):
-        digest.update(b"none" if array is None else array.data)
+        digest.update(_bytes_of(array))
     return digest.hexdigest()
+
+
+def _bytes_of(array: Any) -> Any:
+    """Return the memory of an array; other targets, of a loss of one's own, are known by how they print."""
+    if array is None:
+        return b"none"
+    if isinstance(array, np.ndarray) and array.dtype.kind in "biuf":
+        return np.ascontiguousarray(array).data
+    return repr(array).encode("utf-8", "backslashreplace")
 
 
 class Saver:
@@ -76,7 +88,7 @@ def _pack(session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def restore(path: FilePath, session: Session, identity: dict[str, Any]) -> None:
     """Put a new session into the state of a checkpoint; ValueError where it belongs to another training."""
-    description, arrays = read_container(path, "checkpoint")
+    description, arrays, _ = read_container(path, "checkpoint", MIGRATIONS)
     stored = description.get("training")
     if not isinstance(stored, dict):
         raise refusal(path, "is malformed: it does not say what was trained")

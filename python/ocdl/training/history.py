@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["History"]
 
+SPARSE = ("score", "val_loss", "val_score", "time_steps")  # what belongs to the evaluated iterations
 EVERY_ITERATION = ("loss", "gradient_norm", "lipschitz", "trials", "seconds")  # in the order of the core's records
 
 
@@ -37,12 +38,17 @@ class History:
         Time spent iterating up to here.
     evaluated : ndarray of int
         The iterations to which the following arrays belong.
-    accuracy : ndarray
-        Share of the training samples that are classified correctly, weighted as in the training.
-    val_loss, val_accuracy : ndarray
-        The objective and the accuracy on the validation data; NaN without.
+    score : ndarray
+        How good the outputs on the training samples are, weighted as in the training: the accuracy, which is the share
+        that is classified correctly, or R^2 of real targets. A loss of one's own computes its own score, or has NaN.
+    val_loss, val_score : ndarray
+        The objective and the score on the validation data; NaN without.
     time_steps : ndarray of shape (evaluated, layers)
         Snapshots of the time steps.
+    score_name : str
+        What the score is: "accuracy", "R^2", or "score" of a loss of one's own.
+    accuracy, val_accuracy : ndarray
+        The scores where they are accuracies.
     """
 
     loss: FloatArray
@@ -51,10 +57,25 @@ class History:
     trials: LabelArray
     seconds: FloatArray
     evaluated: LabelArray
-    accuracy: FloatArray
+    score: FloatArray
     val_loss: FloatArray
-    val_accuracy: FloatArray
+    val_score: FloatArray
     time_steps: FloatArray
+    score_name: str = "accuracy"
+
+    @property
+    def accuracy(self) -> FloatArray:
+        self._require_accuracy()
+        return self.score
+
+    @property
+    def val_accuracy(self) -> FloatArray:
+        self._require_accuracy()
+        return self.val_score
+
+    def _require_accuracy(self) -> None:
+        if self.score_name != "accuracy":
+            raise AttributeError(f"this history has no accuracy: its score, in history.score, is {self.score_name}")
 
     def __len__(self) -> int:
         return len(self.loss)
@@ -63,7 +84,7 @@ class History:
         return f"<History of {len(self) - 1} iterations, loss {self.loss[0]:.6g} to {self.loss[-1]:.6g}>"
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a data frame with a row per iteration; accuracies and validation are NaN where not evaluated.
+        """Return a data frame with a row per iteration; scores and validation are NaN where not evaluated.
 
         Needs pandas. The time steps are columns h0, h1, ...
         """
@@ -73,7 +94,8 @@ class History:
             raise ImportError("History.to_pandas needs pandas: pip install pandas") from error
         rows = {name: getattr(self, name) for name in EVERY_ITERATION}
         frame = pandas.DataFrame(rows, index=pandas.RangeIndex(len(self), name="iteration"))
-        sparse = {name: getattr(self, name) for name in ("accuracy", "val_loss", "val_accuracy")}
+        accuracies = ("accuracy", "val_accuracy") if self.score_name == "accuracy" else ()
+        sparse = {name: getattr(self, name) for name in ("score", "val_loss", "val_score", *accuracies)}
         sparse |= {f"h{j}": self.time_steps[:, j] for j in range(self.time_steps.shape[1])}
         return frame.join(pandas.DataFrame(sparse, index=self.evaluated))
 

@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike
 
 from ocdl.base import validation as checks
 from ocdl.base.randomness import seed_of
-from ocdl.model.controls import PARTS, Controls
-from ocdl.model.flow import core_of
+from ocdl.model.controls import Controls
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.network import Network
 from ocdl.training import checkpoint as checkpoints
-from ocdl.training.optimisers import Backtracking, Chain, Optimiser, stages_of
+from ocdl.training.optimisers import Backtracking, Chain, NewtonCG, Optimiser, stages_of
 from ocdl.training.result import Result, Status, Stop
 from ocdl.training.session import Problem, Session, is_lower
 from ocdl.training.watching import TrainingState, Watcher
@@ -30,7 +29,7 @@ def train(
     net: Network,
     u: Controls,
     X: ArrayLike,
-    y: ArrayLike,
+    y: Any,
     *,
     objective: Objective = DEFAULT_OBJECTIVE,
     optimiser: Optimiser | Chain = DEFAULT_OPTIMISER,
@@ -72,7 +71,7 @@ def train(
         The training ends when the norm of the gradient, with steps on the simplex that of ``P(u - g) - u``, is at most
         this. Not looked at with batches.
     validation : (X, y), optional
-        Data on which loss and accuracy are noted every `eval_every` iterations.
+        Data on which loss and score are noted every `eval_every` iterations.
     freeze : collection of {"K", "b", "h", "W", "mu"}
         Parts of the controls that stay as they are. The paper's fixed classifier is ``freeze=("W", "mu")``.
     callback : callable, optional
@@ -90,7 +89,7 @@ def train(
     random_state : None, int, numpy Generator or RandomState
         The source of random batches.
     eval_every : int
-        Iterations between two evaluations of the accuracies and the validation loss.
+        Iterations between two evaluations of the scores and the validation loss.
     patience : int, optional
         The training ends when the validation loss has not become lower in so many evaluations; the controls of the
         lowest one are returned. Needs `validation`.
@@ -131,7 +130,10 @@ def train(
         raise TypeError(f"stop must be an ocdl.Stop, got {type(stop).__name__}")
     progress = checks.boolean(progress, "progress")
     problem, vector = _problem(net, u, X, y, objective, sample_weight, validation, freeze, tol)
-    session = Session(problem, vector, stages_of(optimiser), max_iter, seed_of(random_state), (stop or Stop())._flag)
+    stages = stages_of(optimiser)
+    if any(isinstance(method, NewtonCG) for method, _ in stages):
+        objective._require_second_derivatives()
+    session = Session(problem, vector, stages, max_iter, seed_of(random_state), (stop or Stop())._flag)
     saver = _storage(session, optimiser, checkpoint, checkpoint_every, resume)
     try:
         with Watcher(callback, progress, max_iter) as watcher:
@@ -230,9 +232,8 @@ def _problem(
     tol: float,
 ) -> tuple[Problem, Any]:
     """Return what is trained, checked, and the start as a vector of its own."""
-    vector, rows, labels, weights = net._problem(u, X, y, sample_weight)
-    core_of(objective)  # it says what is no objective
-    frozen = _frozen(freeze)
+    vector, rows, targets, weights = net._problem(u, X, y, objective, sample_weight)
+    frozen = _frozen(net, freeze)
     start = Controls(net._layout, vector.copy())
     if net.time_steps == "simplex":
         start.h[...] = net._onto_simplex(start.h)
@@ -242,19 +243,20 @@ def _problem(
             raise TypeError(f"validation must be a pair (X, y), got {type(validation).__name__}")
         val_rows = checks.samples(validation[0], net.n_features, net.dtype, "the X of validation")
         try:
-            checked = val_rows, checks.labels(validation[1], len(val_rows), net.n_outputs)
+            checked = val_rows, objective._checked_targets(validation[1], len(val_rows), net.n_outputs, net.dtype)
         except (TypeError, ValueError) as error:
             raise type(error)(f"validation: {error}") from error
     tol = checks.not_negative(tol, "tol")
-    return Problem(net, rows, labels, weights, objective, checked, frozen, tol), start._vector
+    return Problem(net, rows, targets, weights, objective, checked, frozen, tol), start._vector
 
 
-def _frozen(freeze: Iterable[str]) -> tuple[str, ...]:
+def _frozen(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:
     try:
         given = None if isinstance(freeze, (str, bytes)) else list(freeze)
     except TypeError:
         given = None
     if given is None:
         raise TypeError(f"freeze must be a collection of names, as in ('W', 'mu'), got {freeze!r}")
-    names = [checks.choice(name, "freeze", PARTS) for name in given]
-    return tuple(part for part in PARTS if part in names)
+    known = [part.name for part in net.parts]
+    names = [checks.choice(name, "freeze", known) for name in given]
+    return tuple(part for part in known if part in names)

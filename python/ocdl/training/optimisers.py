@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any
+from typing import Any, cast
 
 from ocdl import _core
 from ocdl.base import validation
@@ -11,8 +11,19 @@ from ocdl.base import validation
 __all__ = ["LBFGS", "Adam", "Armijo", "Backtracking", "Chain", "GradientDescent", "NewtonCG"]
 
 
+class Settings:
+    """What the optimisers have in common: they are settings that the core takes by their names."""
+
+    def _core_method(self, seed: int) -> _core.Method:
+        """Return the core's method; those that draw batches do so from this seed."""
+        settings = {name: 0 if value is None else value for name, value in asdict(cast(Any, self)).items()}
+        if "batch_size" in settings:
+            settings["seed"] = seed
+        return _core.Method(type(self).__name__, settings)
+
+
 @dataclass(frozen=True)
-class GradientDescent:
+class GradientDescent(Settings):
     """Algorithm 1 of the paper: ``u <- P(u - step g)``, with the projection P onto the simplex of time steps.
 
     Parameters
@@ -27,12 +38,9 @@ class GradientDescent:
         validation.positive(self.step, "step")
         _hold_plain_numbers(self)
 
-    def _core_method(self, seed: int) -> _core.GradientDescent:
-        return _core.GradientDescent(self.step)
-
 
 @dataclass(frozen=True)
-class Backtracking:
+class Backtracking(Settings):
     """Algorithm 2 of the paper: gradient steps of length 1/L, with L found by trial.
 
     A trial ``u~ = P(u - g / L)`` is accepted once ``J(u~) <= J(u) + <g, u~ - u> + L/2 |u~ - u|^2``, up to roundoff. The
@@ -62,12 +70,9 @@ class Backtracking:
         validation.integer(self.max_trials, "max_trials", least=1)
         _hold_plain_numbers(self)
 
-    def _core_method(self, seed: int) -> _core.Backtracking:
-        return _core.Backtracking(self.L0, self.rho_up, self.rho_down, self.max_trials)
-
 
 @dataclass(frozen=True)
-class Armijo:
+class Armijo(Settings):
     """Gradient steps of a length t that is found by trial, as in the paper's comparison of Runge-Kutta methods.
 
     A trial ``u~ = P(u - t g)`` is accepted once ``J(u~) <= J(u) + c <g, u~ - u>``, up to roundoff.
@@ -103,12 +108,9 @@ class Armijo:
         validation.integer(self.max_trials, "max_trials", least=1)
         _hold_plain_numbers(self)
 
-    def _core_method(self, seed: int) -> _core.Armijo:
-        return _core.Armijo(self.c, self.shrink, self.grow, self.first_step, self.max_step, self.max_trials)
-
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(Settings):
     """Adam (Kingma and Ba 2015), on all samples or on batches; an iteration is one step.
 
     Parameters
@@ -140,12 +142,9 @@ class Adam:
         validation.positive(self.epsilon, "epsilon")
         _hold_plain_numbers(self)
 
-    def _core_method(self, seed: int) -> _core.Adam:
-        return _core.Adam(self.lr, self.beta1, self.beta2, self.epsilon, self.batch_size or 0, seed)
-
 
 @dataclass(frozen=True)
-class LBFGS:
+class LBFGS(Settings):
     """The limited-memory BFGS method with a strong Wolfe search.
 
     With time steps on the simplex, directions are reduced to the face on which the steps can move and searched along
@@ -167,12 +166,9 @@ class LBFGS:
         validation.integer(self.max_trials, "max_trials", least=1)
         _hold_plain_numbers(self)
 
-    def _core_method(self, seed: int) -> _core.LBFGS:
-        return _core.LBFGS(self.memory, self.max_trials)
-
 
 @dataclass(frozen=True)
-class NewtonCG:
+class NewtonCG(Settings):
     """Newton's method with conjugate gradients within a trust region (Steihaug 1983).
 
     An iteration minimises the model ``<g, s> + 1/2 <s, B s>`` over ``|s| <= radius`` by conjugate gradients, until the
@@ -210,9 +206,6 @@ class NewtonCG:
         validation.integer(self.max_products, "max_products", least=1)
         validation.integer(self.max_trials, "max_trials", least=1)
         _hold_plain_numbers(self)
-
-    def _core_method(self, seed: int) -> _core.NewtonCG:
-        return _core.NewtonCG(self.curvature, self.radius, self.forcing, self.max_products, self.max_trials)
 
 
 Optimiser = GradientDescent | Backtracking | Armijo | Adam | LBFGS | NewtonCG

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ocdl import _core
-from ocdl.base.validation import FloatArray, LabelArray
+from ocdl.base.validation import FloatArray
 from ocdl.model import overflow
 from ocdl.model.controls import Controls
+from ocdl.model.losses import Loss
 from ocdl.model.objective import Objective
 from ocdl.network import Network
 from ocdl.training.history import EVERY_ITERATION, History
@@ -27,12 +29,29 @@ class Problem:
 
     net: Network
     X: FloatArray
-    y: LabelArray
+    y: Any
     sample_weight: FloatArray | None
     objective: Objective
-    validation: tuple[FloatArray, LabelArray] | None
+    validation: tuple[FloatArray, Any] | None
     frozen: tuple[str, ...]
     tol: float
+
+    @cached_property
+    def samples(self) -> _core.Evaluator:
+        """The objective on the training data, as the core's optimisers see it."""
+        return self._evaluator(self.X, self.y, self.sample_weight)
+
+    @cached_property
+    def validation_samples(self) -> _core.Evaluator | None:
+        """The objective on the validation data, where there is some."""
+        return None if self.validation is None else self._evaluator(*self.validation, None)
+
+    def _evaluator(self, X: FloatArray, y: Any, weights: FloatArray | None) -> _core.Evaluator:
+        core_network, core_objective = self.net._core_network, self.objective._core_objective
+        if isinstance(self.objective.record, Loss):
+            return _core.samples_evaluator(core_network, X, y, weights, core_objective)
+        own = self.objective._on_samples(y, weights, len(X))
+        return _core.outside_loss_evaluator(core_network, X, core_objective, own.evaluate, own.score)
 
     def start(
         self, vector: FloatArray, optimiser: Optimiser, seed: int, first_value: float = math.nan, seconds: float = 0.0
@@ -43,11 +62,8 @@ class Problem:
         """
         return _core.make_training(
             self.net._core_network,
+            self.samples,
             vector,
-            self.X,
-            self.y,
-            self.sample_weight,
-            self.objective._core_objective,
             optimiser._core_method(seed),
             list(self.frozen),
             self.net.time_steps == "simplex" and "h" not in self.frozen,
@@ -61,9 +77,9 @@ class Evaluated(NamedTuple):
     """What is computed every `eval_every` iterations."""
 
     iteration: int
-    accuracy: float
+    score: float
     val_loss: float
-    val_accuracy: float
+    val_score: float
     time_steps: FloatArray
 
 
@@ -144,7 +160,7 @@ class Session:
 
     @property
     def is_evaluated(self) -> bool:
-        """Whether accuracies of the current iterate are known."""
+        """Whether the score of the current iterate are known."""
         return bool(self.evaluated) and self.evaluated[-1].iteration == self.iteration
 
     def start(self) -> bool:
@@ -184,12 +200,12 @@ class Session:
         return True
 
     def evaluate(self) -> Evaluated | None:
-        """Return accuracies and validation at the current controls; None if that was stopped."""
+        """Return score and validation at the current controls; None if that was stopped."""
         problem, core = self.problem, self.core
-        training = core.assess(problem.X, problem.y, problem.sample_weight, None, self.stop)
+        training = core.assess(problem.samples, False, self.stop)
         validation: tuple[float, float] | None = (math.nan, math.nan)
-        if problem.validation is not None:
-            validation = core.assess(*problem.validation, None, problem.objective._core_objective, self.stop)
+        if problem.validation_samples is not None:
+            validation = core.assess(problem.validation_samples, True, self.stop)
         if training is None or validation is None:
             return None
         if problem.validation is not None and self.iteration == 0 and not math.isfinite(validation[0]):
@@ -200,7 +216,7 @@ class Session:
         return Evaluated(self.iteration, training[1], *validation, self.controls.h.copy())
 
     def last_evaluation(self) -> Evaluated | None:
-        """Return accuracies and validation at the current controls, computed once."""
+        """Return score and validation at the current controls, computed once."""
         return self.evaluated[-1] if self.is_evaluated else self.evaluate()
 
     def note_evaluation(self, *, keep_best: bool) -> None:
@@ -231,10 +247,11 @@ class Session:
         return History(
             **columns,
             evaluated=np.array([row.iteration for row in evaluated], np.int64),
-            accuracy=np.array([row.accuracy for row in evaluated]),
+            score=np.array([row.score for row in evaluated]),
             val_loss=np.array([row.val_loss for row in evaluated]),
-            val_accuracy=np.array([row.val_accuracy for row in evaluated]),
+            val_score=np.array([row.val_score for row in evaluated]),
             time_steps=steps.reshape(len(evaluated), len(self.controls.h)),
+            score_name=self.problem.objective.score_name,
         )
 
 

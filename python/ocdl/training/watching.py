@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +20,11 @@ SHORTEST_PAUSE = 0.1  # seconds
 
 @dataclass(frozen=True)
 class TrainingState:
-    """Where a training stands, as a callback sees it; `controls` are a copy."""
+    """Where a training stands, as a callback sees it; `controls` are a copy.
+
+    The score and what belongs to the validation data are those of the last evaluation, every `eval_every` iterations;
+    NaN before the first, or where there are none.
+    """
 
     iteration: int
     loss: float
@@ -27,6 +32,9 @@ class TrainingState:
     seconds: float
     n_evals: int
     controls: Controls
+    score: float
+    val_loss: float
+    val_score: float
 
 
 class Watcher:
@@ -59,16 +67,29 @@ class Watcher:
             return False
         loss, gradient_norm, *_ = session.core.record
         if self._bar is not None:
-            self._bar.set_postfix_str(f"loss {loss:.4g}", refresh=False)
+            self._bar.set_postfix_str(_summary(session, loss), refresh=False)
             self._bar.update(session.iteration - self._bar.n)
             if last:
                 self._bar.refresh()
         wants_to_stop = False
         if self._callback is not None:
+            evaluated = session.evaluated[-1] if session.evaluated else None
             state = TrainingState(
-                session.iteration, loss, gradient_norm, session.seconds, session.n_evals, session.controls
+                session.iteration,
+                loss,
+                gradient_norm,
+                session.seconds,
+                session.n_evals,
+                session.controls,
+                *((math.nan,) * 3 if evaluated is None else evaluated[1:4]),
             )
             wants_to_stop = bool(self._callback(state))
         now = time.perf_counter()
         self._next_look = now + max(SHORTEST_PAUSE, (now - started) / LONGEST_SHARE)
         return wants_to_stop
+
+
+def _summary(session: Session, loss: float) -> str:
+    """What the bar says: the loss, and the score of the last evaluation if it has one."""
+    score = session.evaluated[-1].score if session.evaluated else math.nan
+    return f"loss {loss:.4g}" + ("" if math.isnan(score) else f", {session.problem.objective.score_name} {score:.4g}")

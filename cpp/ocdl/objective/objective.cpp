@@ -1,8 +1,0 @@
-#include "ocdl/objective/objective.hpp"
-
-namespace ocdl {
-
-template class Evaluation<double>;
-template class Evaluation<float>;
-
-}  // namespace ocdl

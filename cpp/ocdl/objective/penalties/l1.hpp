@@ -1,0 +1,35 @@
+#pragma once
+
+#include "ocdl/objective/penalties/part_selection.hpp"
+
+namespace ocdl {
+
+/// weight |u|_1 over the chosen parts; its subgradient at 0 is 0, its second derivative 0 everywhere.
+struct L1 {
+  static constexpr std::string_view name = "l1";
+
+  double weight = 0;
+  PartSelection parts;
+
+  template <class T>
+  Wide<T> add(const Network& net, const T* controls, T* gradient) const {
+    Wide<T> sum{};
+    parts.for_each_run(net, [&](Range run, bool is_variable) {
+      sum += of_run(controls + run.begin, run.end - run.begin,
+                    gradient && is_variable ? gradient + run.begin : nullptr);
+    });
+    return sum;
+  }
+
+ private:
+  template <class T>
+  Wide<T> of_run(const T* values, Index size, T* gradient) const {
+    const auto sign = [](const T& x) { return double(value_of(x) > 0) - double(value_of(x) < 0); };
+    Wide<T> sum{};
+    for (Index n = 0; n < size; ++n) sum += sign(values[n]) * Wide<T>(values[n]);
+    for (Index n = 0; gradient && n < size; ++n) gradient[n] += T(weight * sign(values[n]));
+    return weight * sum;
+  }
+};
+
+}  // namespace ocdl

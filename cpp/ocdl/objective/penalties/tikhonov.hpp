@@ -1,0 +1,35 @@
+#pragma once
+
+#include "ocdl/objective/penalties/part_selection.hpp"
+
+namespace ocdl {
+
+/// weight/2 |u|^2 over the chosen parts.
+struct Tikhonov {
+  static constexpr std::string_view name = "tikhonov";
+
+  double weight = 0;
+  PartSelection parts;
+
+  template <class T>
+  Wide<T> add(const Network& net, const T* controls, T* gradient) const {
+    Wide<T> sum{};
+    parts.for_each_run(net, [&](Range run, bool is_variable) {
+      sum += of_run(controls + run.begin, run.end - run.begin,
+                    gradient && is_variable ? gradient + run.begin : nullptr);
+    });
+    return sum;
+  }
+
+ private:
+  // The sum has a loop of its own, with or without a gradient: its bits are the same.
+  template <class T>
+  Wide<T> of_run(const T* values, Index size, T* gradient) const {
+    Wide<T> sum{};
+    for (Index n = 0; n < size; ++n) sum += Wide<T>(values[n]) * Wide<T>(values[n]);
+    if (gradient) VectorView<T>(gradient, size) += T(weight) * VectorView<const T>(values, size);
+    return 0.5 * weight * sum;
+  }
+};
+
+}  // namespace ocdl

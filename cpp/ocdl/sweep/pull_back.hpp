@@ -1,0 +1,295 @@
+#pragma once
+
+#include "ocdl/sweep/adjoint.hpp"
+#include "ocdl/sweep/flow.hpp"
+
+namespace ocdl {
+
+/// What stands behind the flow: a function of the outputs, of which a pull-back needs the slopes. It is asked
+/// tile by tile, between the two sweeps of a block, by several threads at once.
+template <class T>
+class Seed {
+ public:
+  virtual ~Seed() = default;
+
+  /// Whether the outputs are looked at.
+  virtual bool needs_outputs() const = 0;
+  /// Numbers of scratch memory for a tile.
+  virtual Index scratch_size() const = 0;
+  /// The function's value on tile t of the block, and unless null its slopes (outputs x width), 0 in the
+  /// padding.
+  virtual Wide<T> evaluate(const Block& block, Index t, const T* outputs, T* slopes, T* scratch) const = 0;
+};
+
+/// Slopes that are known beforehand, rows of (samples, outputs).
+template <class T>
+class GivenSlopes : public Seed<T> {
+ public:
+  GivenSlopes(const T* rows, Index outputs) : rows_(rows), outputs_(outputs) {}
+
+  bool needs_outputs() const override { return false; }
+  Index scratch_size() const override { return 0; }
+  Wide<T> evaluate(const Block& block, Index t, const T*, T* slopes, T*) const override {
+    constexpr Index width = tile_width<T>;
+    for (Index s = 0; s < width; ++s) {
+      const Index in_block = t * width + s;
+      const bool padding = in_block >= block.samples;
+      const T* row = rows_ + (block.first + in_block) * outputs_;
+      for (Index o = 0; o < outputs_; ++o) slopes[o * width + s] = padding ? T(0) : row[o];
+    }
+    return {};
+  }
+
+ private:
+  const T* rows_;
+  Index outputs_;
+};
+
+/// Slopes of the states, rows of (samples, dim) for the last one or of (N+1, samples, dim) for all; none: null.
+template <class T>
+struct StateSlopes {
+  const T* rows = nullptr;
+  bool every_layer = false;
+
+  /// Those of state j, or null.
+  const T* of(Index j, const Network& net, Index samples) const {
+    if (!rows || (!every_layer && j < net.layers)) return nullptr;
+    return rows + (every_layer ? j : 0) * samples * net.dim;
+  }
+};
+
+/// Where the derivatives go; null pointers are not wanted.
+template <class T>
+struct Derivatives {
+  T* controls = nullptr;  ///< by the controls
+  T* inputs = nullptr;    ///< by X: p[0], (samples, features)
+  T* costates = nullptr;  ///< p, (N+1, samples, dim)
+
+  bool any() const { return controls || inputs || costates; }
+};
+
+/// The derivatives of seed(outputs) + sum <slopes, states> over all samples, and the seed's value: forward and
+/// backward, block by block. Without a seed the outputs do not count; without derivatives there is no way back.
+template <class T>
+class PullBack {
+ public:
+  PullBack(const Network& net, const T* controls, const Passive<T>* X, Index samples, const Seed<T>* seed,
+           const StateSlopes<T>& state_slopes, const Derivatives<T>& derivatives, Workspace<T>& workspace)
+      : PullBack(net, controls, X, samples, seed, state_slopes, derivatives, workspace,
+                 plan_blocks<T>(net, samples)) {}
+
+  /// With a plan of one's own: the result's bits depend on the cut into blocks, not on the storage.
+  PullBack(const Network& net, const T* controls, const Passive<T>* X, Index samples, const Seed<T>* seed,
+           const StateSlopes<T>& state_slopes, const Derivatives<T>& derivatives, Workspace<T>& workspace,
+           const BlockPlan& plan)
+      : net_(net),
+        swept_(field_controls(net, controls, 0, workspace)),
+        u_(net.split(swept_)),
+        X_(X),
+        samples_(samples),
+        seed_(seed),
+        state_slopes_(state_slopes),
+        out_(derivatives),
+        workspace_(workspace),
+        plan_(plan),
+        integrator_(net, swept_),
+        costate_rows_(derivatives.costates, net, samples) {
+    if (!out_.any()) plan_.storage = Storage::states_only;
+  }
+
+  Wide<T> run() {
+    const double sweeps = (out_.any() ? 2.5 : 1) * (is_dual<T> ? 3 : 1);
+    const ThreadChoice choice(sweeps * forward_work(net_, samples_), parallel_parts<T>(plan_, samples_));
+    workspace_.reserve(plan_.by_team ? 1 : choice.most(), memory_size(choice.most()));
+    value_ = Wide<T>{};
+    for_each_block(
+        samples_, plan_, choice.threads(),
+        [&](const Block& block, const Team& team, int worker) { process(block, team, worker); },
+        [&](const Block& block, int worker) { merge(block, worker); });
+    if (workspace_.watch) workspace_.watch->throw_if_stopped();
+    if (out_.controls) pull_back_controls(net_, out_.controls);
+    return value_;
+  }
+
+ private:
+  const Network& net_;
+  const T* swept_;  ///< the controls as the sweeps take them
+  Controls<const T> u_;
+  const Passive<T>* X_;
+  Index samples_;
+  const Seed<T>* seed_;
+  StateSlopes<T> state_slopes_;
+  Derivatives<T> out_;
+  Workspace<T>& workspace_;
+  BlockPlan plan_;
+  Integrator<T> integrator_;
+  StateRows<T> costate_rows_;
+  Wide<T> value_{};
+  bool goes_on_ = true;  ///< what the first thread of a team tells the others
+
+  /// A worker's memory: the same pieces for every block.
+  struct Memory {
+    T *trajectory, *stage, *costate, *outputs, *output_slopes, *seed_scratch, *tile_values, *gradient;
+    AdjointScratch<T> adjoint;
+  };
+
+  Index plane() const { return net_.dim * plan_.samples; }
+  /// Without derivatives a state is overwritten by the next one.
+  Index stored_layers() const { return out_.any() ? net_.layers : 0; }
+
+  Memory carve(Carver<T>&& carver, int rank) const { return carve(carver, rank); }
+  Memory carve(Carver<T>& carver, int rank) const {
+    constexpr Index wide = sizeof(Wide<T>) / sizeof(T);
+    const Index tiles = plan_.samples / tile_width<T>;
+    const bool backward = out_.any();
+    Memory m;
+    m.trajectory = carver.take(
+        plane() * Trajectory<T>::planes(stored_layers(), net_.stages, net_.detail_planes(), plan_.storage));
+    m.stage = carver.take(plane());
+    m.outputs = carver.take(net_.outputs * plan_.samples);
+    m.output_slopes = carver.take(net_.outputs * plan_.samples);
+    m.seed_scratch = carver.take(seed_ ? tiles * seed_->scratch_size() : 0);
+    m.tile_values = carver.take(tiles * wide);
+    m.costate = carver.take(backward ? plane() : 0);
+    m.adjoint.cotangent = carver.take(backward ? (net_.largest_group ? net_.stages : 1) * plane() : 0);
+    m.adjoint.delta = carver.take(backward ? plane() : 0);
+    m.adjoint.rotated = carver.take(backward && net_.field_kind == FieldKind::hamiltonian ? plane() : 0);
+    m.adjoint.stage = m.stage;
+    m.adjoint.eta = carver.take(backward ? net_.stages * plane() : 0);
+    m.adjoint.panels = carver.take(backward ? panel::transposed_size<T>(net_.dim, tiles) : 0);
+    m.adjoint.tile_dots = carver.take(backward ? tiles * lanes<T> : 0);
+    // A team adds to the result itself; a thread with a block of its own hands in a sum.
+    m.gradient = plan_.by_team ? out_.controls : carver.take(out_.controls ? net_.control_size() : 0);
+    if (!out_.controls) m.gradient = nullptr;
+    const Index equations = StageEquations<T>::scratch_size(net_);
+    carver.take(rank * (panel::scratch_size<T>() + equations));
+    m.adjoint.product = carver.take(panel::scratch_size<T>());
+    m.adjoint.equations = carver.take(equations);
+    return m;
+  }
+
+  StageScratch<T> stage_scratch(const Memory& memory, Index offset) const {
+    return {memory.stage + offset, memory.adjoint.product, memory.adjoint.equations};
+  }
+
+  Index memory_size(int threads) const {
+    Carver<T> counter(nullptr);
+    carve(counter, plan_.by_team ? threads - 1 : 0);
+    return counter.used();
+  }
+
+  void process(const Block& block, const Team& team, int worker) {
+    const Memory memory = carve(Carver<T>(workspace_.memory(worker)), team.rank());
+    const Share<T> share = Share<T>::of(team, tiles_for<T>(block.samples));
+    const Trajectory<T> trajectory(memory.trajectory, plane(), stored_layers(), net_.stages,
+                                   net_.detail_planes(), plan_.storage);
+    const bool is_caller = worker == 0 && team.rank() == 0;
+    if (!team.agree(run_forward(block, share, trajectory, memory, is_caller), goes_on_)) return;
+    if (seed_) run_seed(block, share, trajectory.state(stored_layers()), memory);
+    if (out_.any()) run_backward(block, share, trajectory, memory, team, is_caller);
+  }
+
+  /// Whether it came to its end.
+  bool run_forward(const Block& block, const Share<T>& share, const Trajectory<T>& trajectory,
+                   const Memory& memory, bool is_caller) const {
+    const Index offset = share.offset(net_.dim);
+    const Range samples = share.samples(block);
+    rows_to_plane(X_ + samples.begin * net_.features, samples.end - samples.begin, net_.features, net_.dim,
+                  trajectory.state(0) + offset);
+    for (Index j = 0; j < net_.layers; ++j) {
+      if (!goes_on(workspace_, net_, share, is_caller)) return false;
+      const T* y = trajectory.state(std::min(j, stored_layers())) + offset;
+      T* next = trajectory.state(std::min(j + 1, stored_layers())) + offset;
+      const Stages<T> stages = trajectory.stages(j, offset);
+      integrator_.evaluate_stages(j, y, stages, stage_scratch(memory, offset), share.tiles);
+      integrator_.advance(j, y, stages, next, share.tiles);
+    }
+    return true;
+  }
+
+  void run_seed(const Block& block, const Share<T>& share, const T* final_state, const Memory& memory) const {
+    const Index tile = net_.outputs * tile_width<T>, scratch = seed_->scratch_size();
+    if (seed_->needs_outputs())
+      read_out(net_, u_, final_state + share.offset(net_.dim), memory.outputs + share.offset(net_.outputs),
+               share.tiles);
+    Wide<T>* values = reinterpret_cast<Wide<T>*>(memory.tile_values);
+    for (Index t = share.first; t < share.first + share.tiles; ++t)
+      values[t] = seed_->evaluate(block, t, memory.outputs + t * tile,
+                                  out_.any() ? memory.output_slopes + t * tile : nullptr,
+                                  memory.seed_scratch + t * scratch);
+  }
+
+  void run_backward(const Block& block, const Share<T>& share, const Trajectory<T>& trajectory,
+                    const Memory& memory, const Team& team, bool is_caller) {
+    const Index offset = share.offset(net_.dim);
+    const Range samples = share.samples(block);
+    const Index count = samples.end - samples.begin;
+    const bool accumulate = plan_.by_team && block.number > 0;
+    T* p = memory.costate;
+    pull_back_outputs(share, trajectory.state(net_.layers), memory, team, accumulate);
+    add_state_slopes(net_.layers, p + offset, samples);
+    costate_rows_.write(net_.layers, p + offset, samples.begin, count);
+
+    const Adjoint<T> adjoint(net_, swept_, memory.gradient, accumulate);
+    for (Index j = net_.layers - 1; j >= 0; --j) {
+      if (!team.agree(goes_on(workspace_, net_, share, is_caller), goes_on_)) return;
+      const T* y = trajectory.state(j);
+      if (trajectory.storage() == Storage::states_only)
+        integrator_.evaluate_stages(j, y + offset, trajectory.stages(j, offset),
+                                    stage_scratch(memory, offset), share.tiles);
+      adjoint.step(j, y, trajectory, p, memory.adjoint, share, team);
+      add_state_slopes(j, p + offset, samples);
+      costate_rows_.write(j, p + offset, samples.begin, count);
+    }
+    if (out_.inputs)
+      plane_to_rows(p + offset, count, net_.features, net_.dim, out_.inputs + samples.begin * net_.features);
+  }
+
+  /// p = W^T slopes of the outputs, and the gradient of the readout; 0 where the outputs do not count.
+  void pull_back_outputs(const Share<T>& share, const T* final_state, const Memory& memory, const Team& team,
+                         bool accumulate) const {
+    T* p = memory.costate + share.offset(net_.dim);
+    const Controls<T> du = net_.split(memory.gradient);
+    if (!seed_) {
+      std::fill_n(p, share.tiles * net_.dim * tile_width<T>, T(0));
+      if (du && !accumulate && team.rank() == 0) {
+        du.W().setZero();
+        du.mu().setZero();
+      }
+      return;
+    }
+    if (du)
+      outer_product(net_.outputs, net_.dim, memory.output_slopes, final_state, share.block_tiles, accumulate,
+                    du.W().data(), du.mu().data(), memory.adjoint.panels, team);
+    transposed_product(net_.outputs, net_.dim, u_.W().data(),
+                       memory.output_slopes + share.offset(net_.outputs), p, share.tiles,
+                       memory.adjoint.product);
+  }
+
+  /// Adds the slopes of state j, if there are any, to its costate; the padding keeps its 0.
+  void add_state_slopes(Index j, T* p, const Range& samples) const {
+    const T* row = state_slopes_.of(j, net_, samples_);
+    if (!row) return;
+    row += samples.begin * net_.dim;
+    constexpr Index width = tile_width<T>;
+    for (Index s = 0; s < samples.end - samples.begin; ++s, row += net_.dim) {
+      T* lane = p + s / width * net_.dim * width + s % width;
+      for (Index i = 0; i < net_.dim; ++i) lane[i * width] += row[i];
+    }
+  }
+
+  void merge(const Block& block, int worker) {
+    const Memory memory = carve(Carver<T>(workspace_.memory(worker)), 0);
+    const Wide<T>* values = reinterpret_cast<const Wide<T>*>(memory.tile_values);
+    for (Index t = 0; seed_ && t < tiles_for<T>(block.samples); ++t) value_ += values[t];
+    if (!out_.controls || plan_.by_team) return;
+    for (Index n = 0; n < net_.control_size(); ++n)
+      out_.controls[n] = block.number == 0 ? memory.gradient[n] : out_.controls[n] + memory.gradient[n];
+  }
+};
+
+// Compiled once, in pull_back.cpp: it is most of the core.
+extern template class PullBack<double>;
+extern template class PullBack<float>;
+
+}  // namespace ocdl

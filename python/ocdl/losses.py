@@ -1,0 +1,3 @@
+"""Losses with parameters, for `ocdl.Objective`."""
+
+from ocdl.model.losses import *  # noqa: F403

@@ -1,0 +1,28 @@
+"""What is known of the activations; the core has it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ocdl import _core
+from ocdl.base.validation import FloatArray
+
+__all__ = ["ACTIVATIONS", "Activation"]
+
+
+class Activation(NamedTuple):
+    """An activation sigma: its largest slope, whether it has a kink at 0, and the |z| beyond which it is flat."""
+
+    name: str
+    steepest: float
+    kinked: bool
+    flat_beyond: float
+
+    def derivatives(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return sigma, sigma' and sigma'' in float64; kinks have the slope of their left side."""
+        return _core.activation_derivatives(self.name, np.ascontiguousarray(z, np.float64))
+
+
+ACTIVATIONS = {name: Activation(name, *facts) for name, facts in _core.activations().items()}

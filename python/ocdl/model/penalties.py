@@ -1,0 +1,149 @@
+"""Penalties of the controls, and their sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ocdl import _core
+from ocdl.base import validation
+
+__all__ = ["L1", "Penalty", "Regulariser", "Tikhonov", "TimeSmoothness"]
+
+PENALTIES = tuple(_core.penalty_names())
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """One term of a `Regulariser`: which penalty, its weight, and the parts of the controls that it acts on.
+
+    ``parts=None`` means all but the time steps, which carry the horizon.
+    """
+
+    name: str
+    weight: float
+    parts: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        validation.choice(self.name, "name", PENALTIES)
+        object.__setattr__(self, "weight", validation.not_negative(self.weight, "weight"))
+        if self.parts is not None:
+            object.__setattr__(self, "parts", _names(self.parts))
+
+    def __str__(self) -> str:
+        parts = "" if self.parts is None else f", parts={self.parts!r}"
+        return f"{self.name.title().replace('_', '')}({self.weight!r}{parts})"
+
+
+def _names(parts: Any) -> tuple[str, ...]:
+    if isinstance(parts, str) or not isinstance(parts, Iterable):
+        raise TypeError(f"parts must be a collection of names, as in ('K', 'W'), got {parts!r}")
+    names = tuple(validation.text(part, "a name in parts") for part in parts)
+    if not names:
+        raise ValueError("parts must name at least one part of the controls")
+    return tuple(dict.fromkeys(names))
+
+
+class Regulariser:
+    """The penalty R(u): a sum of `Tikhonov`, `L1` and `TimeSmoothness` terms.
+
+    Parameters
+    ----------
+    *terms : Penalty
+        The terms; the weights of equal ones are added.
+    **weights : float
+        Weights of penalties by their names: ``tikhonov``, ``l1``, ``time_smoothness``.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> ocdl.Tikhonov(1e-3) + ocdl.TimeSmoothness(0.1)
+    Tikhonov(0.001) + TimeSmoothness(0.1)
+    >>> ocdl.Regulariser(tikhonov=1e-3) == ocdl.Tikhonov(1e-3)
+    True
+    """
+
+    __slots__ = ("terms",)
+    terms: tuple[Penalty, ...]
+
+    def __init__(self, *terms: Penalty, **weights: float) -> None:
+        for term in terms:
+            if not isinstance(term, Penalty):
+                raise TypeError(f"terms must be Penalty records, got {type(term).__name__}")
+        for name, weight in weights.items():
+            validation.choice(name, "the name of a penalty", PENALTIES)
+            terms = (*terms, Penalty(name, validation.not_negative(weight, name)))
+        merged: dict[tuple[str, tuple[str, ...] | None], float] = {}
+        for term in terms:
+            key = term.name, term.parts
+            merged[key] = merged.get(key, 0.0) + term.weight
+        kept = (Penalty(name, weight, parts) for (name, parts), weight in merged.items() if weight)
+        order = sorted(kept, key=lambda term: (PENALTIES.index(term.name), term.parts or ()))
+        object.__setattr__(self, "terms", tuple(order))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Regulariser does not change; {name!r} cannot be set")
+
+    def weight(self, name: str) -> float:
+        """Return the weight of a penalty on its usual parts; 0 where it is no term."""
+        return next((term.weight for term in self.terms if term.name == name and term.parts is None), 0.0)
+
+    def __getattr__(self, name: str) -> float:
+        if name in PENALTIES:
+            return self.weight(name)
+        raise AttributeError(f"a Regulariser has no {name!r}; its penalties are {', '.join(PENALTIES)}")
+
+    def __add__(self, other: object) -> Regulariser:
+        if not isinstance(other, Regulariser):
+            return NotImplemented
+        return Regulariser(*self.terms, *other.terms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Regulariser) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash(self.terms)
+
+    def __repr__(self) -> str:
+        return " + ".join(map(str, self.terms)) or "Regulariser()"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Regulariser, self.terms)
+
+    def to_list(self) -> list[list[Any]]:
+        """Return the terms as JSON can hold them."""
+        return [[term.name, term.weight, None if term.parts is None else list(term.parts)] for term in self.terms]
+
+    @staticmethod
+    def from_list(stored: Any) -> Regulariser:
+        """Return the regulariser of `to_list`; ValueError or TypeError where it is none."""
+        if not isinstance(stored, list) or not all(isinstance(term, list) and len(term) == 3 for term in stored):
+            raise ValueError(f"a regulariser is stored as a list of (name, weight, parts), got {stored!r:.80}")
+        return Regulariser(*(Penalty(*term) for term in stored))
+
+
+def Tikhonov(weight: float, parts: Iterable[str] | None = None) -> Regulariser:
+    """Return the penalty ``weight / 2 * |u|^2`` of the controls.
+
+    Parameters
+    ----------
+    weight : float
+    parts : collection of str, optional
+        The parts of the controls that count; none: all but the time steps, that is ``("K", "b", "W", "mu")``.
+    """
+    return _single("tikhonov", weight, parts)
+
+
+def L1(weight: float, parts: Iterable[str] | None = None) -> Regulariser:
+    """Return the penalty ``weight * |u|_1`` of the controls, whose subgradient at 0 is 0; `parts` as for `Tikhonov`."""
+    return _single("l1", weight, parts)
+
+
+def TimeSmoothness(weight: float) -> Regulariser:
+    """Return the penalty ``weight / 2 * N/T * sum_j |(K, b)[j+1] - (K, b)[j]|^2`` on a network of N layers."""
+    return _single("time_smoothness", weight, None)
+
+
+def _single(name: str, weight: float, parts: Iterable[str] | None) -> Regulariser:
+    return Regulariser(Penalty(name, weight, None if parts is None else _names(parts)))
