@@ -20,8 +20,8 @@ AnyEvaluator samples_evaluator(const Network& net, const Array<T>& X, const py::
                       py::make_tuple(X, y, weights));
 }
 
-/// value(outputs, rows or None, with_slopes) -> (J without regulariser, slopes or None), score(outputs) -> float.
-/// They are called with the GIL; what they raise arrives unchanged.
+/// value(outputs, rows or None, with_slopes) -> (J without regulariser, slopes or None), score(outputs) ->
+/// float. They are called with the GIL; what they raise arrives unchanged.
 template <class T>
 AnyEvaluator outside_loss_evaluator(const Network& net, const Array<T>& X, const Objective& penalties,
                                     py::function value, py::function score) {

@@ -106,7 +106,8 @@ py::tuple bound_pull_back(const Network& net, const Array<T>& u, const Array<T>&
                            with_costates ? costates->mutable_data() : nullptr};
   bool finite = true;
   compute<T>([&](Workspace<T>& workspace) {
-    PullBack<T>(net, controls, inputs, samples, output_slopes ? &seed : nullptr, slopes, out, workspace).run();
+    PullBack<T>(net, controls, inputs, samples, output_slopes ? &seed : nullptr, slopes, out, workspace)
+        .run();
     finite = first_non_finite(out.controls, size) < 0 &&
              first_non_finite(out.inputs, samples * net.features) < 0 &&
              (!with_costates || first_non_finite(out.costates, (net.layers + 1) * samples * net.dim) < 0);

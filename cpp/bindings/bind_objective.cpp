@@ -90,8 +90,9 @@ bool targets_fit(const Network& net, const Loss& loss, py::handle y, Index sampl
   const bool is_table = numbers.ndim() == 2 && numbers.shape(1) == net.outputs;
   if (!is_table && !(numbers.ndim() == 1 && net.outputs == 1)) return false;
   return numbers.shape(0) == samples && first_non_finite(numbers.data(), numbers.size()) < 0 &&
-         std::all_of(numbers.data(), numbers.data() + numbers.size(),
-                     [&](T number) { return static_cast<double>(number) >= facts.least_target; });
+         std::all_of(
+             numbers.data(), numbers.data() + numbers.size(),
+             [&](T number) { return static_cast<double>(number) >= facts.least_target; });
 }
 
 /// Whether the arrays can be evaluated as they are: plain arrays in C order, of the controls' number type,
@@ -230,7 +231,8 @@ Array<std::int64_t> bound_decisions(const Array<T>& outputs) {
 
 template <class T>
 void bind_evaluations(py::module_& m, py::class_<Objective>& cls) {
-  const auto net = py::arg("net"), u = py::arg("u").noconvert(), X = py::arg("X").noconvert(), y = py::arg("y");
+  const auto net = py::arg("net"), u = py::arg("u").noconvert(), X = py::arg("X").noconvert(),
+             y = py::arg("y");
   const auto weights = py::arg("sample_weight").noconvert(), outputs = py::arg("outputs").noconvert();
   cls.def("value", &bound_value<T>, net, u, X, y, weights);
   cls.def("value_and_grad", &bound_value_and_grad<T>, net, u, X, y, weights, py::arg("with_inputs"));

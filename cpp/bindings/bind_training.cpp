@@ -88,8 +88,9 @@ class AnyTraining {
 template <class T>
 class BoundTraining : public AnyTraining {
  public:
-  BoundTraining(const std::shared_ptr<AnyEvaluator>& evaluator, const Array<T>& u, const MethodOptions& method,
-                Constraints constraints, double tolerance, double first_value, double seconds)
+  BoundTraining(const std::shared_ptr<AnyEvaluator>& evaluator, const Array<T>& u,
+                const MethodOptions& method, Constraints constraints, double tolerance, double first_value,
+                double seconds)
       : evaluator_(evaluator),
         training_(evaluator->as<T>(), view(u, evaluator->as<T>().size(), "u"), method, std::move(constraints),
                   tolerance, first_value, seconds) {}
@@ -125,8 +126,8 @@ class BoundTraining : public AnyTraining {
     training_.visit(importer);
     training_.restored();
   }
-  /// (J, score) of the controls on the evaluator's samples, or None if it was stopped; J is NaN where it is not
-  /// asked for.
+  /// (J, score) of the controls on the evaluator's samples, or None if it was stopped; J is NaN where it is
+  /// not asked for.
   py::object assess(AnyEvaluator& evaluator, bool with_value, const StopFlag& stop) override {
     double value = Training<T>::not_known, score = value;
     const bool complete = interruptible(
@@ -154,7 +155,8 @@ class SettingsReader {
   template <class V>
   void operator()(std::string_view name, V& value) {
     const py::str key(name.data(), name.size());
-    if (!settings_.contains(key)) throw std::invalid_argument("the method has a setting " + std::string(name));
+    if (!settings_.contains(key))
+      throw std::invalid_argument("the method has a setting " + std::string(name));
     if constexpr (std::is_same_v<V, Curvature>)
       value = enum_from<Curvature>(curvature_names, settings_[key].template cast<std::string>());
     else
@@ -205,8 +207,8 @@ std::unique_ptr<AnyTraining> make_training(const Network& net, const std::shared
 template <class T>
 void bind_start(py::module_& m) {
   m.def("make_training", &make_training<T>, py::arg("net"), py::arg("evaluator"), py::arg("u").noconvert(),
-        py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("tolerance"), py::arg("first_value"),
-        py::arg("seconds"));
+        py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("tolerance"),
+        py::arg("first_value"), py::arg("seconds"));
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 
 namespace ocdl {
 
-/// The targets of so many samples: int64 labels where the loss takes classes, else numbers of the network's type.
+/// The targets of so many samples: int64 labels where the loss takes classes, else numbers of the network's
+/// type.
 template <class T>
 Targets<T> view_targets(const Loss& loss, Index outputs, pybind11::handle y, Index samples) {
   if (facts_of(loss).targets == TargetKind::classes) {

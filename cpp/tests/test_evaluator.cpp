@@ -60,21 +60,24 @@ std::vector<Range> shares(Index rows, int parts, Draw& draw) {
   std::sort(cuts.begin(), cuts.end());
   std::vector<Range> found;
   for (std::size_t n = 1; n < cuts.size(); ++n)
-    found.push_back({std::min(cuts[n - 1] * shard_size(rows), rows), std::min(cuts[n] * shard_size(rows), rows)});
+    found.push_back(
+        {std::min(cuts[n - 1] * shard_size(rows), rows), std::min(cuts[n] * shard_size(rows), rows)});
   return found;
 }
 
 /// What body(evaluator) returns in every part.
 template <class T, class Body>
-std::vector<std::vector<double>> in_parts(const Problem<T>& p, const std::vector<Range>& parts, const Body& body) {
+std::vector<std::vector<double>> in_parts(const Problem<T>& p, const std::vector<Range>& parts,
+                                          const Body& body) {
   Exchange exchange(static_cast<int>(parts.size()), shard_count(p.samples()));
   std::vector<std::vector<double>> results(parts.size());
   std::vector<std::thread> threads;
   for (std::size_t n = 0; n < parts.size(); ++n)
     threads.emplace_back([&, n] {
       ThreadLimit::set_here(1);
-      ShardsEvaluator<T> evaluator(p.net, rows_of(p, parts[n]), p.objective, parts[n].begin, p.samples(),
-                                   [&](std::vector<TreeNode> nodes) { return exchange.add_up(std::move(nodes)); });
+      ShardsEvaluator<T> evaluator(
+          p.net, rows_of(p, parts[n]), p.objective, parts[n].begin, p.samples(),
+          [&](std::vector<TreeNode> nodes) { return exchange.add_up(std::move(nodes)); });
       results[n] = body(evaluator);
     });
   for (std::thread& thread : threads) thread.join();
@@ -142,7 +145,8 @@ BOOST_AUTO_TEST_CASE(a_tree_of_sums_does_not_depend_on_who_adds) {
 }
 
 BOOST_AUTO_TEST_CASE(a_number_that_is_not_finite_arrives_as_such) {
-  std::vector<TreeNode> nodes = {{0, 0, {1.0}}, {0, 1, {std::numeric_limits<double>::infinity()}}, {0, 2, {-1.0}}};
+  std::vector<TreeNode> nodes = {
+      {0, 0, {1.0}}, {0, 1, {std::numeric_limits<double>::infinity()}}, {0, 2, {-1.0}}};
   BOOST_TEST(std::isinf(root_of(nodes, 3)[0]));
   nodes[2].vector[0] = std::numeric_limits<double>::quiet_NaN();
   BOOST_TEST(std::isnan(root_of(nodes, 3)[0]));
@@ -205,8 +209,9 @@ BOOST_AUTO_TEST_CASE(a_part_holds_whole_shards) {
   BOOST_CHECK_THROW(
       ShardsEvaluator<double>(p.net, rows_of(p, {0, size - 1}), p.objective, 0, p.samples(), nobody),
       std::invalid_argument);
-  BOOST_CHECK_THROW(ShardsEvaluator<double>(p.net, rows_of(p, {1, size}), p.objective, 1, p.samples(), nobody),
-                    std::invalid_argument);
+  BOOST_CHECK_THROW(
+      ShardsEvaluator<double>(p.net, rows_of(p, {1, size}), p.objective, 1, p.samples(), nobody),
+      std::invalid_argument);
 }
 
 BOOST_AUTO_TEST_CASE(a_loss_from_outside_that_repeats_one_of_ours_gives_its_gradient_to_the_bit) {

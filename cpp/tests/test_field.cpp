@@ -93,8 +93,10 @@ BOOST_AUTO_TEST_CASE(the_map_of_an_antisymmetric_field_and_its_transpose) {
   };
   antisymmetric::map<double>(controls(u), controls(mapped));
   antisymmetric::transposed_map<double>(controls(back));
-  const double left = VectorView<const double>(G.data(), dim * dim + dim).dot(VectorView<double>(mapped.data(), dim * dim + dim));
-  const double right = VectorView<double>(back.data(), dim * dim + dim).dot(VectorView<const double>(u.data(), dim * dim + dim));
+  const double left = VectorView<const double>(G.data(), dim * dim + dim)
+                          .dot(VectorView<double>(mapped.data(), dim * dim + dim));
+  const double right = VectorView<double>(back.data(), dim * dim + dim)
+                           .dot(VectorView<const double>(u.data(), dim * dim + dim));
   BOOST_TEST(left == right, boost::test_tools::tolerance(1e-14));
 }
 

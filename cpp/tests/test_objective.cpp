@@ -149,13 +149,13 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_a_regression_is_the_complex_step_on_a_thous
     const auto activation = static_cast<Activation>(number % activation_names.size());
     const std::string& tableau = methods[number % methods.size()];
     const bool is_explicit = named(tableau).is_explicit();
-    const Network net =
-        draw.network(tableau, activation, draw.whole(is_explicit ? 1 : 4, 15), draw.whole(1, is_explicit ? 16 : 6));
+    const Network net = draw.network(tableau, activation, draw.whole(is_explicit ? 1 : 4, 15),
+                                     draw.whole(1, is_explicit ? 16 : 6));
     const Problem<double> p = draw.problem(net, draw.whole(1, 30), TargetKind::numbers);
     const double error = complex_step_error(p, draw);
     BOOST_TEST(error <= (is_explicit ? 1e-12 : 1e-11),
-               "network " << n << ": " << tableau << ", " << net.layers << " layers, dimension " << net.dim << ", "
-                          << activation_names[number % activation_names.size()] << ", "
+               "network " << n << ": " << tableau << ", " << net.layers << " layers, dimension " << net.dim
+                          << ", " << activation_names[number % activation_names.size()] << ", "
                           << facts_of(p.objective.loss).name << ": " << error);
     keep_worst(worst, error);
   }

@@ -30,10 +30,11 @@ Result<double> pulled_back(const Problem<double>& p, const Slopes& slopes, const
   Workspace<double> workspace;
   Result<double> r{0, std::vector<double>(p.controls.size(), 7), std::vector<double>(p.X.size(), 7)};
   const GivenSlopes<double> seed(slopes.outputs.data(), p.net.outputs);
-  const StateSlopes<double> states{slopes.states.empty() ? nullptr : slopes.states.data(), slopes.every_layer};
-  PullBack<double>(p.net, p.controls.data(), p.X.data(), p.samples(), slopes.outputs.empty() ? nullptr : &seed,
-                   states, {r.controls.data(), r.inputs.data(), costates ? costates->data() : nullptr}, workspace,
-                   plan)
+  const StateSlopes<double> states{slopes.states.empty() ? nullptr : slopes.states.data(),
+                                   slopes.every_layer};
+  PullBack<double>(
+      p.net, p.controls.data(), p.X.data(), p.samples(), slopes.outputs.empty() ? nullptr : &seed, states,
+      {r.controls.data(), r.inputs.data(), costates ? costates->data() : nullptr}, workspace, plan)
       .run();
   return r;
 }
@@ -56,8 +57,8 @@ Complex product_of(const Problem<Complex>& p, const Slopes& slopes) {
   return sum;
 }
 
-/// The worst error along a direction of each part of the controls and of the data, relative to the sizes of its
-/// terms.
+/// The worst error along a direction of each part of the controls and of the data, relative to the sizes of
+/// its terms.
 double complex_step_error(const Problem<double>& p, const Slopes& slopes, Draw& draw) {
   const Result<double> exact = pulled_back(p, slopes);
   Problem<Complex> q = p.as<Complex>();
@@ -97,19 +98,19 @@ BOOST_AUTO_TEST_CASE(it_is_the_complex_step_on_six_hundred_networks_with_slopes_
     const auto activation = static_cast<Activation>(number % activation_names.size());
     const std::string& tableau = methods[number % methods.size()];
     const bool is_explicit = named(tableau).is_explicit();
-    const Network net =
-        draw.network(tableau, activation, draw.whole(is_explicit ? 1 : 4, 15), draw.whole(1, is_explicit ? 20 : 6));
+    const Network net = draw.network(tableau, activation, draw.whole(is_explicit ? 1 : 4, 15),
+                                     draw.whole(1, is_explicit ? 20 : 6));
     const Problem<double> p = draw.problem(net, draw.whole(1, 40));
     const Slopes slopes = random_slopes(p, draw);
     const double error = complex_step_error(p, slopes, draw);
-    BOOST_TEST(error <= (is_explicit ? 1e-12 : 1e-11),
-               "network " << n << ": " << tableau << ", " << net.layers << " layers, dimension " << net.dim << ": "
-                          << error);
+    BOOST_TEST(error <= (is_explicit ? 1e-12 : 1e-11), "network " << n << ": " << tableau << ", "
+                                                                  << net.layers << " layers, dimension "
+                                                                  << net.dim << ": " << error);
     double& worst = is_explicit ? worst_explicit : worst_implicit;
     worst = std::max(worst, error);
   }
-  BOOST_TEST_MESSAGE("worst relative error of " << networks << " pull-backs: " << worst_explicit << " explicit, "
-                                                << worst_implicit << " implicit");
+  BOOST_TEST_MESSAGE("worst relative error of " << networks << " pull-backs: " << worst_explicit
+                                                << " explicit, " << worst_implicit << " implicit");
 }
 
 BOOST_AUTO_TEST_CASE(wide_states_many_samples_and_teams) {
@@ -151,7 +152,8 @@ BOOST_AUTO_TEST_CASE(bits_do_not_depend_on_storage_or_threads) {
 BOOST_AUTO_TEST_CASE(the_gradient_of_an_objective_is_its_slopes_pulled_back_to_the_last_bit) {
   Draw draw(34);
   for (int n = 0; n < 200; ++n) {
-    const Network net = draw.network("kutta4", Activation::tanh, draw.whole(1, 8), draw.coin() ? draw.whole(1, 20) : 100);
+    const Network net =
+        draw.network("kutta4", Activation::tanh, draw.whole(1, 8), draw.coin() ? draw.whole(1, 20) : 100);
     Problem<double> p = draw.problem(net, draw.whole(1, 300), static_cast<TargetKind>(n % 2));
     p.objective.regulariser = {};
     std::vector<double> outputs(static_cast<std::size_t>(p.samples() * net.outputs));

@@ -42,7 +42,8 @@ struct Run {
   Run(const Problem<double>& p, const MethodOptions& method, bool simplex)
       : evaluator(p.net, p.data(), p.objective),
         training(evaluator, p.controls.data(), method,
-                 {.frozen = {}, .simplex = simplex ? p.net.steps() : Range{0, 0}, .total = p.net.horizon}, 0.0) {}
+                 {.frozen = {}, .simplex = simplex ? p.net.steps() : Range{0, 0}, .total = p.net.horizon},
+                 0.0) {}
 };
 
 Watch never() {

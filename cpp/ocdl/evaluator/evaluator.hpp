@@ -7,9 +7,9 @@
 
 namespace ocdl {
 
-/// The function that is minimised, as an optimiser sees it: of a vector of controls, over all samples or over a
-/// batch of them. Whose samples these are, where they are and how their sums are made is the evaluator's own.
-/// One training uses it at a time.
+/// The function that is minimised, as an optimiser sees it: of a vector of controls, over all samples or over
+/// a batch of them. Whose samples these are, where they are and how their sums are made is the evaluator's
+/// own. One training uses it at a time.
 template <class T>
 class Evaluator {
  public:
@@ -21,12 +21,12 @@ class Evaluator {
   /// The length of a vector of controls.
   virtual Index size() const = 0;
 
-  /// J at the controls and, unless null, its gradient; over all samples, or over a batch, whose sum of losses is
-  /// scaled so that its expectation is that of all samples. Throws Interrupted.
+  /// J at the controls and, unless null, its gradient; over all samples, or over a batch, whose sum of losses
+  /// is scaled so that its expectation is that of all samples. Throws Interrupted.
   virtual double evaluate(const T* controls, T* gradient, std::int64_t batch) = 0;
 
-  /// Cuts the samples into batches of this size for `evaluate`; which samples batch number k holds follows from
-  /// the seed and k alone. False where a batch would hold all of them.
+  /// Cuts the samples into batches of this size for `evaluate`; which samples batch number k holds follows
+  /// from the seed and k alone. False where a batch would hold all of them.
   virtual bool cut_into_batches(Index batch_size, std::uint64_t seed) = 0;
 
   /// product = B direction, with B the Hessian of J or its Gauss-Newton approximation.

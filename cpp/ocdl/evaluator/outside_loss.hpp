@@ -7,14 +7,13 @@
 
 namespace ocdl {
 
-/// A loss that the core does not know: a function of the outputs of all samples, or of a batch. It costs its own
-/// time and one more forward sweep.
+/// A loss that the core does not know: a function of the outputs of all samples, or of a batch. It costs its
+/// own time and one more forward sweep.
 template <class T>
 struct OutsideLoss {
   /// J without the regulariser at these outputs, (rows, outputs), weighted and reduced, and unless null its
   /// slopes of the same shape. Of all samples `rows` is empty.
-  using Value =
-      std::function<double(const T* outputs, Index count, std::span<const Index> rows, T* slopes)>;
+  using Value = std::function<double(const T* outputs, Index count, std::span<const Index> rows, T* slopes)>;
   /// The score at the outputs of all samples.
   using Score = std::function<double(const T* outputs, Index count)>;
 
@@ -28,7 +27,10 @@ class OutsideLossEvaluator : public Evaluator<T> {
  public:
   OutsideLossEvaluator(const Network& net, const T* X, Index samples, Regulariser regulariser,
                        OutsideLoss<T> loss)
-      : net_(net), data_{X, {}, nullptr, samples}, regulariser_(std::move(regulariser)), loss_(std::move(loss)) {}
+      : net_(net),
+        data_{X, {}, nullptr, samples},
+        regulariser_(std::move(regulariser)),
+        loss_(std::move(loss)) {}
 
   Index size() const override { return net_.control_size(); }
 

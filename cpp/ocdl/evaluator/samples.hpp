@@ -31,11 +31,12 @@ class Gathered {
         std::copy_n(from.targets.numbers + row * outputs_, outputs_, numbers_.begin() + at * outputs_);
       if (from.weights) weights_[i] = from.weights[row];
     }
-    return {X_.data(),
-            {from.targets.labels ? labels_.data() : nullptr, from.targets.numbers ? numbers_.data() : nullptr},
-            from.weights ? weights_.data() : nullptr,
-            static_cast<Index>(rows.size()),
-            scale};
+    return {
+        X_.data(),
+        {from.targets.labels ? labels_.data() : nullptr, from.targets.numbers ? numbers_.data() : nullptr},
+        from.weights ? weights_.data() : nullptr,
+        static_cast<Index>(rows.size()),
+        scale};
   }
 
  private:

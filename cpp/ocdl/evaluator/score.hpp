@@ -16,20 +16,23 @@ Index decision(const T* outputs, Index count) {
 
 /// Adds up numbers over all samples: of_rows(rows, sums) adds those of some rows to `sums`, which has `size`
 /// entries. Who adds knows where the rows are.
-using SumOverRows =
-    std::function<std::vector<double>(Index size, const std::function<void(Range rows, double* sums)>& of_rows)>;
+using SumOverRows = std::function<std::vector<double>(
+    Index size, const std::function<void(Range rows, double* sums)>& of_rows)>;
 
 /// The score of a loss: the share of samples, by weight, that are classified correctly, or for numbers
 ///     R^2 = 1 - sum w (c - mean(z))^2 / sum w (c - cbar)^2
-/// with the weighted mean cbar, averaged over the outputs; a constant target counts 1 if it is predicted exactly,
-/// else 0.
+/// with the weighted mean cbar, averaged over the outputs; a constant target counts 1 if it is predicted
+/// exactly, else 0.
 template <class T>
 class Score {
  public:
   /// `first_row`: the number of the data's first row among all rows, which may be elsewhere.
   Score(const Loss& loss, const Data<T>& data, Index outputs, const SumOverRows& sum_over_rows,
         Index first_row = 0)
-      : loss_(loss), data_(data), outputs_(outputs), row_(static_cast<std::size_t>(std::max<Index>(outputs, 2))) {
+      : loss_(loss),
+        data_(data),
+        outputs_(outputs),
+        row_(static_cast<std::size_t>(std::max<Index>(outputs, 2))) {
     if (!is_of_classes()) measure_spread(sum_over_rows, first_row);
   }
 

@@ -7,17 +7,19 @@
 
 namespace ocdl {
 
-/// Rows are cut into shards by their number among all rows, wherever they are: shard k holds the rows from k S
-/// on, and S follows from the number of all rows alone.
+/// Rows are cut into shards by their number among all rows, wherever they are: shard k holds the rows from k
+/// S on, and S follows from the number of all rows alone.
 inline Index shard_size(Index all_rows) {
   constexpr Index least = 1024, most_shards = 256;
   return std::max(least, (all_rows + most_shards - 1) / most_shards);
 }
-inline Index shard_count(Index all_rows) { return (all_rows + shard_size(all_rows) - 1) / shard_size(all_rows); }
+inline Index shard_count(Index all_rows) {
+  return (all_rows + shard_size(all_rows) - 1) / shard_size(all_rows);
+}
 
 /// Some of all samples, whole shards that follow each other: one part of a sum over several parts. Every part
-/// evaluates its own, in step with the others, and has the result of all. The bits of the result do not depend
-/// on the number of the parts nor on their shares.
+/// evaluates its own, in step with the others, and has the result of all. The bits of the result do not
+/// depend on the number of the parts nor on their shares.
 template <class T>
 class ShardsEvaluator : public Evaluator<T> {
  public:
@@ -46,12 +48,11 @@ class ShardsEvaluator : public Evaluator<T> {
     if (batch >= 0) return evaluate_batch(controls, gradient, batch);
     shard_gradient_.resize(static_cast<std::size_t>(gradient ? size() : 0));
     T* own = gradient ? shard_gradient_.data() : nullptr;
-    const std::vector<double> total =
-        sum_over_rows(gradient ? size() + 1 : 1, [&](Range rows, double* sums) {
-          sums[0] = losses_and_derivatives<T>(net_, controls, shard(rows), objective_, {.controls = own},
-                                              workspace_, plan_blocks<T>(net_, rows.end - rows.begin));
-          if (gradient) std::copy(shard_gradient_.begin(), shard_gradient_.end(), sums + 1);
-        });
+    const std::vector<double> total = sum_over_rows(gradient ? size() + 1 : 1, [&](Range rows, double* sums) {
+      sums[0] = losses_and_derivatives<T>(net_, controls, shard(rows), objective_, {.controls = own},
+                                          workspace_, plan_blocks<T>(net_, rows.end - rows.begin));
+      if (gradient) std::copy(shard_gradient_.begin(), shard_gradient_.end(), sums + 1);
+    });
     if (gradient) std::copy(total.begin() + 1, total.end(), gradient);
     return with_regulariser(total[0], controls, gradient);
   }
@@ -78,7 +79,9 @@ class ShardsEvaluator : public Evaluator<T> {
   }
 
   double score(const T* controls) override {
-    const SumOverRows over_shards = [&](Index size, const auto& of_rows) { return sum_over_rows(size, of_rows); };
+    const SumOverRows over_shards = [&](Index size, const auto& of_rows) {
+      return sum_over_rows(size, of_rows);
+    };
     if (!score_) score_.emplace(objective_.loss, data_, net_.outputs, over_shards, first_row_);
     workspace_.watch = this->watch_;
     std::vector<T> outputs;
@@ -134,8 +137,8 @@ class ShardsEvaluator : public Evaluator<T> {
                                          : value + objective_.regulariser.add(net_, controls, gradient);
   }
 
-  /// Every part receives the rows of the batch, whoever has them, and evaluates all of it: a number plus zeros is
-  /// that number, so that the sum over the parts hands rows out exactly.
+  /// Every part receives the rows of the batch, whoever has them, and evaluates all of it: a number plus
+  /// zeros is that number, so that the sum over the parts hands rows out exactly.
   double evaluate_batch(const T* controls, T* gradient, std::int64_t batch) {
     const std::span<const Index> rows = batches_->at(batch);
     const Index count = static_cast<Index>(rows.size()), q = net_.outputs, width = net_.features + q + 1;

@@ -8,9 +8,9 @@
 
 #include "ocdl/types.hpp"
 
-/// Sums of vectors whose bits do not depend on who adds which of them. Node (0, k) of a binary tree is vector k;
-/// node (l, i) is node (l-1, 2i) plus node (l-1, 2i+1), and where there is no second one it is the first. So the
-/// order of the additions follows from the number of vectors alone.
+/// Sums of vectors whose bits do not depend on who adds which of them. Node (0, k) of a binary tree is vector
+/// k; node (l, i) is node (l-1, 2i) plus node (l-1, 2i+1), and where there is no second one it is the first.
+/// So the order of the additions follows from the number of vectors alone.
 namespace ocdl {
 
 struct TreeNode {

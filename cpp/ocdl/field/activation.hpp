@@ -18,9 +18,10 @@ enum class Activation { tanh, sigmoid, softplus, relu, leaky_relu, sin, identity
 /// What is known of an activation beside its value and its slope, which are below.
 struct ActivationFacts {
   std::string_view name;
-  double steepest;                                                   ///< least upper bound of |sigma'|
-  bool kinked = false;                                               ///< sigma' jumps at 0
-  double flat_beyond = std::numeric_limits<double>::infinity();  ///< |z| where sigma is flat: sigma' < 0.002 of its largest
+  double steepest;      ///< least upper bound of |sigma'|
+  bool kinked = false;  ///< sigma' jumps at 0
+  double flat_beyond =
+      std::numeric_limits<double>::infinity();  ///< |z| where sigma is flat: sigma' < 0.002 of its largest
 };
 
 /// In the order of the enumeration.

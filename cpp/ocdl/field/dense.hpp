@@ -51,8 +51,7 @@ struct Dense {
   /// pack on.
   void jacobian(const StageControls<const T>& u, const T* slope, T* out) const {
     for (Index i = 0; i < dim; ++i, slope += tile_width<T>)
-      for (Index k = 0; k < dim; ++k, out += lanes<T>)
-        store<T>(out, load(slope) * broadcast<T>(u.K(i, k)));
+      for (Index k = 0; k < dim; ++k, out += lanes<T>) store<T>(out, load(slope) * broadcast<T>(u.K(i, k)));
   }
 };
 

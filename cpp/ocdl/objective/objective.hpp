@@ -17,8 +17,8 @@ struct Objective {
   Regulariser regulariser;
 };
 
-/// What the outputs are compared with: labels 0 .. max(outputs, 2) - 1, or numbers in rows (samples, outputs);
-/// the loss says which.
+/// What the outputs are compared with: labels 0 .. max(outputs, 2) - 1, or numbers in rows (samples,
+/// outputs); the loss says which.
 template <class T>
 struct Targets {
   const std::int64_t* labels = nullptr;
@@ -88,7 +88,8 @@ class LossSeed : public Seed<T> {
       const Index i = block.first + std::min(in_block, block.samples - 1);
       weights[s] = padding ? T(0) : data_.weights ? T(data_.weights[i]) : T(1);
       if (!data_.targets.labels) {
-        for (Index o = 0; o < outputs_; ++o) targets[o * width + s] = T(data_.targets.numbers[i * outputs_ + o]);
+        for (Index o = 0; o < outputs_; ++o)
+          targets[o * width + s] = T(data_.targets.numbers[i * outputs_ + o]);
         continue;
       }
       const Index label = static_cast<Index>(data_.targets.labels[i]);
@@ -116,8 +117,7 @@ template <class T>
 Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<T>& data,
                               const Objective& objective, const Derivatives<T>& derivatives,
                               Workspace<T>& workspace, const BlockPlan& plan) {
-  Wide<T> value =
-      losses_and_derivatives<T>(net, controls, data, objective, derivatives, workspace, plan);
+  Wide<T> value = losses_and_derivatives<T>(net, controls, data, objective, derivatives, workspace, plan);
   if (!objective.regulariser.none()) value += objective.regulariser.add(net, controls, derivatives.controls);
   return value;
 }

@@ -18,9 +18,9 @@
 ///     };
 ///
 /// `evaluate` returns the weighted loss of a pack of samples and, unless dz is null, writes its derivative by
-/// the outputs. All are computed from z: no logarithm of a rounded probability. Their second derivative follows
-/// by dual numbers; `gauss_newton` says what of it a Gauss-Newton product keeps. `mean` turns outputs into what
-/// they stand for.
+/// the outputs. All are computed from z: no logarithm of a rounded probability. Their second derivative
+/// follows by dual numbers; `gauss_newton` says what of it a Gauss-Newton product keeps. `mean` turns outputs
+/// into what they stand for.
 namespace ocdl {
 
 enum class TargetKind { classes, numbers };

@@ -8,9 +8,9 @@
 
 namespace ocdl {
 
-/// All penalties: a row each. A penalty is a record, one file in `penalties/`: its name, its weight, the parts of
-/// the controls that it acts on, and `add(net, controls, gradient)`, which returns its value and adds its
-/// gradient unless that is null.
+/// All penalties: a row each. A penalty is a record, one file in `penalties/`: its name, its weight, the
+/// parts of the controls that it acts on, and `add(net, controls, gradient)`, which returns its value and
+/// adds its gradient unless that is null.
 using Penalty = std::variant<Tikhonov,  //
                              L1,        //
                              TimeSmoothness>;

@@ -43,7 +43,8 @@ void curvature_product(const Network& net, const double* controls, const Data<Du
 ActivationDerivatives activation_derivatives(Activation activation, const double* z, Index size) {
   constexpr Index width = lanes<Dual<double>>;
   const auto count = static_cast<std::size_t>(size);
-  ActivationDerivatives found{std::vector<double>(count), std::vector<double>(count), std::vector<double>(count)};
+  ActivationDerivatives found{std::vector<double>(count), std::vector<double>(count),
+                              std::vector<double>(count)};
   Dual<double> k[width], stored[width], slope[width];
   for (Index n = 0; n < size; n += width) {
     const Index here = std::min(width, size - n);

@@ -51,8 +51,9 @@ class TrainingProblem {
   bool is_constrained() const { return !steps_.empty(); }
   std::int64_t evaluations() const { return evaluations_; }
 
-  /// J and its gradient at the controls of `at`, over all samples or over a batch; J is NaN where the gradient
-  /// is not finite, or the controls are not, which saturated units hide. Interrupted leaves `at` unusable.
+  /// J and its gradient at the controls of `at`, over all samples or over a batch; J is NaN where the
+  /// gradient is not finite, or the controls are not, which saturated units hide. Interrupted leaves `at`
+  /// unusable.
   void evaluate(Iterate<T>& at, std::int64_t batch = Evaluator<T>::all_samples) {
     at.value = evaluator_.evaluate(at.controls.data(), at.gradient.data(), batch);
     clear_frozen(at.gradient.data());

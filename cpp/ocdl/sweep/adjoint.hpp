@@ -29,10 +29,7 @@ class Adjoint {
  public:
   /// `gradient`: vector of controls or nullptr; `accumulate`: add to it, or overwrite it.
   Adjoint(const Network& network, const T* controls, T* gradient, bool accumulate)
-      : net_(network),
-        u_(network.split(controls)),
-        du_(network.split(gradient)),
-        accumulate_(accumulate) {}
+      : net_(network), u_(network.split(controls)), du_(network.split(gradient)), accumulate_(accumulate) {}
 
   /// p[j+1] -> p[j] in place, by the whole team. `y`, `p` and the stages belong to the block; each thread
   /// steps its share.

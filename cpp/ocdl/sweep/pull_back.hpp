@@ -45,7 +45,8 @@ class GivenSlopes : public Seed<T> {
   Index outputs_;
 };
 
-/// Slopes of the states, rows of (samples, dim) for the last one or of (N+1, samples, dim) for all; none: null.
+/// Slopes of the states, rows of (samples, dim) for the last one or of (N+1, samples, dim) for all; none:
+/// null.
 template <class T>
 struct StateSlopes {
   const T* rows = nullptr;
@@ -68,8 +69,9 @@ struct Derivatives {
   bool any() const { return controls || inputs || costates; }
 };
 
-/// The derivatives of seed(outputs) + sum <slopes, states> over all samples, and the seed's value: forward and
-/// backward, block by block. Without a seed the outputs do not count; without derivatives there is no way back.
+/// The derivatives of seed(outputs) + sum <slopes, states> over all samples, and the seed's value: forward
+/// and backward, block by block. Without a seed the outputs do not count; without derivatives there is no way
+/// back.
 template <class T>
 class PullBack {
  public:

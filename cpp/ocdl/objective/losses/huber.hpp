@@ -22,10 +22,9 @@ struct Huber {
     const Sizes<T> small = value_size<T>(limit);
     return sum_over_outputs(tile, lane, dz, [&](Pack<T> z, Pack<T> c) {
       const Pack<T> r = z - c, size = detail::where_negative<T>(r, -r, r);
-      const Pack<T> slope = select(value_size<T>(r) <= small, r,
-                                   detail::where_negative<T>(r, zero - limit, limit));
-      const Pack<T> loss =
-          select(value_size<T>(r) <= small, half * r * r, limit * (size - half * limit));
+      const Pack<T> slope =
+          select(value_size<T>(r) <= small, r, detail::where_negative<T>(r, zero - limit, limit));
+      const Pack<T> loss = select(value_size<T>(r) <= small, half * r * r, limit * (size - half * limit));
       return std::pair{loss, slope};
     });
   }

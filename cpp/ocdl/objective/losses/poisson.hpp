@@ -4,16 +4,16 @@
 
 namespace ocdl {
 
-/// exp(z) - c z + (c log c - c) of each output, the negative logarithm of Poisson's probability of c >= 0 with the
-/// mean exp(z), up to a function of c: least, and 0, at exp(z) = c.
+/// exp(z) - c z + (c log c - c) of each output, the negative logarithm of Poisson's probability of c >= 0
+/// with the mean exp(z), up to a function of c: least, and 0, at exp(z) = c.
 struct Poisson {
-  static constexpr LossFacts facts{"poisson", TargetKind::numbers,
-                                   "exp(z) - c z + c log c - c of each output, with the mean exp(z) and c >= 0",
-                                   0};
+  static constexpr LossFacts facts{
+      "poisson", TargetKind::numbers,
+      "exp(z) - c z + c log c - c of each output, with the mean exp(z) and c >= 0", 0};
   static constexpr NoParameters<Poisson> parameters{};
 
-  /// Where exp(z) is not much larger than c, with d = z - log c, the loss is c (exp(d) - 1 - d): so its terms do
-  /// not cancel.
+  /// Where exp(z) is not much larger than c, with d = z - log c, the loss is c (exp(d) - 1 - d): so its terms
+  /// do not cancel.
   template <class T>
   Pack<T> evaluate(const OutputTile<T>& tile, Index lane, T* dz) const {
     const Pack<T> one = broadcast<T>(T(1)), zero{};

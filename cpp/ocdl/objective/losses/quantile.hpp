@@ -4,8 +4,8 @@
 
 namespace ocdl {
 
-/// max(level (c - z), (level - 1) (c - z)) of each output, least where z is the quantile of that level; 1/2 is
-/// half the absolute error. Its slope at z = c is 0.
+/// max(level (c - z), (level - 1) (c - z)) of each output, least where z is the quantile of that level; 1/2
+/// is half the absolute error. Its slope at z = c is 0.
 struct Quantile {
   double level = 0.5;
 
@@ -20,8 +20,8 @@ struct Quantile {
     return sum_over_outputs(tile, lane, dz, [&](Pack<T> z, Pack<T> c) {
       const Pack<T> r = z - c;
       const Pack<T> loss = detail::where_negative<T>(r, zero - under * r, over * r);
-      const Pack<T> slope = detail::where_negative<T>(
-          r, zero - under, detail::where_negative<T>(-r, over, zero));
+      const Pack<T> slope =
+          detail::where_negative<T>(r, zero - under, detail::where_negative<T>(-r, over, zero));
       return std::pair{loss, slope};
     });
   }

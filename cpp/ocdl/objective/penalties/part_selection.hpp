@@ -16,8 +16,8 @@ struct PartSelection {
     return std::find(names->begin(), names->end(), part.name) != names->end();
   }
 
-  /// f(place, is_variable) for every run of chosen parts that follow each other. Steps are a run by themselves:
-  /// they are no variables unless they are learned.
+  /// f(place, is_variable) for every run of chosen parts that follow each other. Steps are a run by
+  /// themselves: they are no variables unless they are learned.
   template <class F>
   void for_each_run(const Network& net, const F& f) const {
     Range run{0, 0};
