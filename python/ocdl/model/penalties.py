@@ -37,9 +37,13 @@ class Penalty:
 
 
 def _names(parts: Any) -> tuple[str, ...]:
-    if isinstance(parts, str) or not isinstance(parts, Iterable):
+    try:
+        given = None if isinstance(parts, (str, bytes)) else list(parts)
+    except TypeError:
+        given = None
+    if given is None:
         raise TypeError(f"parts must be a collection of names, as in ('K', 'W'), got {parts!r}")
-    names = tuple(validation.text(part, "a name in parts") for part in parts)
+    names = tuple(validation.text(part, "a name in parts") for part in given)
     if not names:
         raise ValueError("parts must name at least one part of the controls")
     return tuple(dict.fromkeys(names))
