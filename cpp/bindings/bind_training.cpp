@@ -89,11 +89,11 @@ template <class T>
 class BoundTraining : public AnyTraining {
  public:
   BoundTraining(const std::shared_ptr<AnyEvaluator>& evaluator, const Array<T>& u,
-                const MethodOptions& method, Constraints constraints, double tolerance, double first_value,
-                double seconds)
+                const MethodOptions& method, Constraints constraints, double tolerance, double least_decrease,
+                double first_value, double seconds)
       : evaluator_(evaluator),
         training_(evaluator->as<T>(), view(u, evaluator->as<T>().size(), "u"), method, std::move(constraints),
-                  tolerance, first_value, seconds) {}
+                  tolerance, least_decrease, first_value, seconds) {}
 
   bool start(const StopFlag& stop) override {
     return interruptible([&](Watch& watch) { training_.start(watch); }, [&] { return stop.requested(); });
@@ -195,20 +195,21 @@ template <class T>
 std::unique_ptr<AnyTraining> make_training(const Network& net, const std::shared_ptr<AnyEvaluator>& evaluator,
                                            const Array<T>& u, const BoundMethod& method,
                                            const std::vector<std::string>& frozen, bool simplex,
-                                           double tolerance, double first_value, double seconds) {
+                                           double tolerance, double least_decrease, double first_value,
+                                           double seconds) {
   Constraints constraints{.frozen = {}, .simplex = simplex ? net.steps() : Range{0, 0}, .total = net.horizon};
   for (const Part& part : net.parts)
     if (std::find(frozen.begin(), frozen.end(), part.name) != frozen.end())
       constraints.frozen.push_back(part.place);
   return std::make_unique<BoundTraining<T>>(evaluator, u, method.options, std::move(constraints), tolerance,
-                                            first_value, seconds);
+                                            least_decrease, first_value, seconds);
 }
 
 template <class T>
 void bind_start(py::module_& m) {
   m.def("make_training", &make_training<T>, py::arg("net"), py::arg("evaluator"), py::arg("u").noconvert(),
         py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("tolerance"),
-        py::arg("first_value"), py::arg("seconds"));
+        py::arg("least_decrease"), py::arg("first_value"), py::arg("seconds"));
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ class Draw {
       return {chosen};
     };
     return {{Tikhonov{std::abs(normal()), parts()}, L1{std::abs(normal()), parts()},
-             TimeSmoothness{std::abs(normal()), {}}}};
+             TimeSmoothness{std::abs(normal()), {}}, EvenSteps{0.1 * std::abs(normal()), {}}}};
   }
 
  private:

@@ -16,7 +16,7 @@ from ocdl.analysis.stability import Stability
 from ocdl.base.threads import get_num_threads, set_num_threads
 from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective
-from ocdl.model.penalties import L1, Regulariser, Tikhonov, TimeSmoothness
+from ocdl.model.penalties import L1, EvenSteps, Regulariser, Tikhonov, TimeSmoothness
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau, tableaux
 from ocdl.network import Network, Trajectory
@@ -37,6 +37,7 @@ __all__ = [
     "Certificate",
     "Chain",
     "Controls",
+    "EvenSteps",
     "Flips",
     "GradientDescent",
     "History",

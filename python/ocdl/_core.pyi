@@ -350,6 +350,7 @@ def make_training(
     frozen: list[str],
     simplex: bool,
     tolerance: float,
+    least_decrease: float,
     first_value: float,
     seconds: float,
 ) -> Training: ...
@@ -362,6 +363,7 @@ def make_training(
     frozen: list[str],
     simplex: bool,
     tolerance: float,
+    least_decrease: float,
     first_value: float,
     seconds: float,
 ) -> Training: ...

@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "ocdl/objective/penalties/even_steps.hpp"
 #include "ocdl/objective/penalties/l1.hpp"
 #include "ocdl/objective/penalties/tikhonov.hpp"
 #include "ocdl/objective/penalties/time_smoothness.hpp"
@@ -11,9 +12,10 @@ namespace ocdl {
 /// All penalties: a row each. A penalty is a record, one file in `penalties/`: its name, its weight, the
 /// parts of the controls that it acts on, and `add(net, controls, gradient)`, which returns its value and
 /// adds its gradient unless that is null.
-using Penalty = std::variant<Tikhonov,  //
-                             L1,        //
-                             TimeSmoothness>;
+using Penalty = std::variant<Tikhonov,        //
+                             L1,              //
+                             TimeSmoothness,  //
+                             EvenSteps>;
 
 /// R(u), a sum of penalties.
 struct Regulariser {

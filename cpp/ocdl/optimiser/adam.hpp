@@ -68,6 +68,8 @@ class Adam : public Method<T> {
     visitor.vector("second_moment", second_moment_);
   }
 
+  bool is_monotone() const override { return false; }
+
  private:
   AdamOptions options_;
   Iterate<T> next_;

@@ -29,6 +29,8 @@ class GradientDescent : public Method<T> {
     return {Status::running, 1, 1 / options_.step};
   }
 
+  bool is_monotone() const override { return false; }
+
  private:
   GradientDescentOptions options_;
   Iterate<T> next_;

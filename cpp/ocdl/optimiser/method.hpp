@@ -11,10 +11,10 @@
 namespace ocdl {
 
 /// Why a training ended, or that it has not.
-enum class Status { running, gradient, step, loss, no_progress, not_finite };
+enum class Status { running, gradient, step, loss, no_progress, not_finite, decrease };
 
-inline constexpr std::array<std::string_view, 6> status_names = {"running", "gradient",    "step",
-                                                                 "loss",    "no_progress", "not_finite"};
+inline constexpr std::array<std::string_view, 7> status_names = {
+    "running", "gradient", "step", "loss", "no_progress", "not_finite", "decrease"};
 
 /// What a method did in one iteration. `lipschitz` is the inverse of the step where a method has one, else
 /// NaN.
@@ -48,6 +48,8 @@ class Method {
   virtual StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) = 0;
   /// Whether `at` holds J of all samples.
   virtual bool sees_all_samples() const { return true; }
+  /// Whether an iteration never raises J.
+  virtual bool is_monotone() const { return true; }
   virtual void visit(StateVisitor<T>&) {}
   /// Called when a state has been put in place: computes what follows from it.
   virtual void restored() {}

@@ -18,14 +18,16 @@ class Training {
  public:
   static constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
-  /// `first_value` and `seconds`: J at the very start and the time since then, where another method was at
-  /// work before.
+  /// It ends when the norm of the gradient is at most `tolerance`, or a method that never raises J lowers it
+  /// by at most the share `least_decrease` of it. `first_value` and `seconds`: J at the very start and the
+  /// time since then, where another method was at work before.
   Training(Evaluator<T>& evaluator, const T* controls, const MethodOptions& method, Constraints constraints,
-           double tolerance, double first_value = not_known, double seconds = 0)
+           double tolerance, double least_decrease = 0, double first_value = not_known, double seconds = 0)
       : problem_(evaluator, std::move(constraints)),
         at_(evaluator.size()),
         method_(make_method<T>(method, problem_)),
         tolerance_(tolerance),
+        least_decrease_(least_decrease),
         first_value_(first_value),
         seconds_(seconds) {
     std::copy_n(controls, evaluator.size(), at_.controls.begin());
@@ -51,6 +53,7 @@ class Training {
     const double seconds_before = seconds_;
     while ((status_ = reason_to_end()) == Status::running && most-- > 0) {
       const std::int64_t evaluations_before = problem_.evaluations();
+      const double value_before = at_.value;
       last_ = method_->step(problem_, at_);
       const std::int64_t made = problem_.evaluations() - evaluations_before;
       status_ = last_.status;
@@ -59,6 +62,7 @@ class Training {
         return;
       }
       note(made);
+      decrease_ = (value_before - at_.value) / std::max(std::abs(value_before), std::abs(at_.value));
       ++iterations_;
       const double elapsed = std::chrono::duration<double>(Clock::now() - started).count();
       seconds_ = seconds_before + elapsed;
@@ -82,6 +86,7 @@ class Training {
     visitor.number("value", at_.value);
     visitor.number("first_value", first_value_);
     visitor.number("gradient_norm", gradient_norm_);
+    visitor.number("decrease", decrease_);
     visitor.number("seconds", seconds_);
     visitor.count("iterations", iterations_);
     visitor.count("evaluations", evaluations_);
@@ -95,7 +100,8 @@ class Training {
   TrainingProblem<T> problem_;
   Iterate<T> at_;
   std::unique_ptr<Method<T>> method_;
-  double tolerance_, first_value_, seconds_, gradient_norm_ = not_known;
+  double tolerance_, least_decrease_, first_value_, seconds_, gradient_norm_ = not_known;
+  double decrease_ = std::numeric_limits<double>::infinity();  ///< of J in the last iteration, relative
   std::int64_t iterations_ = 0, evaluations_ = 0;
   /// Evaluations of a step that was not made; a resumed training makes them again.
   std::int64_t in_vain_ = 0;
@@ -113,6 +119,8 @@ class Training {
     if (gradient_norm_ <= tolerance_) return Status::gradient;
     if (at_.value <= static_cast<double>(std::numeric_limits<T>::epsilon()) * first_value_)
       return Status::loss;
+    if (least_decrease_ > 0 && method_->is_monotone() && decrease_ <= least_decrease_)
+      return Status::decrease;
     return Status::running;
   }
 };

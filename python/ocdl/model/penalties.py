@@ -9,7 +9,7 @@ from typing import Any
 from ocdl import _core
 from ocdl.base import validation
 
-__all__ = ["L1", "Penalty", "Regulariser", "Tikhonov", "TimeSmoothness"]
+__all__ = ["L1", "EvenSteps", "Penalty", "Regulariser", "Tikhonov", "TimeSmoothness"]
 
 PENALTIES = tuple(_core.penalty_names())
 
@@ -147,6 +147,14 @@ def L1(weight: float, parts: Iterable[str] | None = None) -> Regulariser:
 def TimeSmoothness(weight: float) -> Regulariser:
     """Return the penalty ``weight / 2 * N/T * sum_j |(K, b)[j+1] - (K, b)[j]|^2`` on a network of N layers."""
     return _single("time_smoothness", weight, None)
+
+
+def EvenSteps(weight: float) -> Regulariser:
+    """Return the penalty ``weight / 2 * sum_j ((h[j] - T/N) / (T/N))^2`` of learned time steps.
+
+    Without one, learned steps grow and evade the penalties of K and b: a larger step does what a larger K would do.
+    """
+    return _single("even_steps", weight, None)
 
 
 def _single(name: str, weight: float, parts: Iterable[str] | None) -> Regulariser:

@@ -1,12 +1,15 @@
 """What checkpoints of older versions become.
 
-Version 1 knew objective and optimiser by how they print, and the score as accuracy.
+Version 1 knew objective and optimiser by how they print and the score as accuracy, and did not look at decreases.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 from typing import Any
+
+import numpy as np
 
 from ocdl.model.objective import Objective
 from ocdl.model.penalties import Regulariser
@@ -24,6 +27,7 @@ def _from_version_1(description: dict[str, Any], arrays: Arrays) -> None:
     training["optimiser"] = _printed(training["optimiser"])
     for old, new in (("accuracy", "score"), ("val_accuracy", "val_score")):
         arrays[f"evaluated.{new}"] = arrays.pop(f"evaluated.{old}")
+    arrays["state.decrease"] = np.array(math.inf)
 
 
 MIGRATIONS: dict[int, Migration] = {1: _from_version_1}

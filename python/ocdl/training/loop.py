@@ -22,7 +22,7 @@ from ocdl.training.watching import TrainingState, Watcher
 __all__ = ["train"]
 
 DEFAULT_OPTIMISER = Backtracking()
-PASSED_ON = ("step", "no_progress")  # ends of a stage after which the next optimiser may still get further
+PASSED_ON = ("step", "no_progress", "decrease")  # ends of a stage after which the next optimiser may still get further
 
 
 def train(
@@ -35,6 +35,7 @@ def train(
     optimiser: Optimiser | Chain = DEFAULT_OPTIMISER,
     max_iter: int = 1000,
     tol: float = 1e-10,
+    rtol: float = 0.0,
     sample_weight: ArrayLike | None = None,
     validation: tuple[ArrayLike, ArrayLike] | None = None,
     freeze: Iterable[str] = (),
@@ -70,6 +71,9 @@ def train(
     tol : float
         The training ends when the norm of the gradient, with steps on the simplex that of ``P(u - g) - u``, is at most
         this. Not looked at with batches.
+    rtol : float
+        The training ends as well when an iteration lowers the loss by at most this share of it; 0: never. Not looked at
+        by methods whose loss may rise (`Adam`, `GradientDescent`).
     validation : (X, y), optional
         Data on which loss and score are noted every `eval_every` iterations.
     freeze : collection of {"K", "b", "h", "W", "mu"}
@@ -129,7 +133,7 @@ def train(
     if stop is not None and not isinstance(stop, Stop):
         raise TypeError(f"stop must be an ocdl.Stop, got {type(stop).__name__}")
     progress = checks.boolean(progress, "progress")
-    problem, vector = _problem(net, u, X, y, objective, sample_weight, validation, freeze, tol)
+    problem, vector = _problem(net, u, X, y, objective, sample_weight, validation, freeze, tol, rtol)
     stages = stages_of(optimiser)
     if any(isinstance(method, NewtonCG) for method, _ in stages):
         objective._require_second_derivatives()
@@ -230,6 +234,7 @@ def _problem(
     validation: tuple[ArrayLike, ArrayLike] | None,
     freeze: Iterable[str],
     tol: float,
+    rtol: float,
 ) -> tuple[Problem, Any]:
     """Return what is trained, checked, and the start as a vector of its own."""
     vector, rows, targets, weights = net._problem(u, X, y, objective, sample_weight)
@@ -246,8 +251,8 @@ def _problem(
             checked = val_rows, objective._checked_targets(validation[1], len(val_rows), net.n_outputs, net.dtype)
         except (TypeError, ValueError) as error:
             raise type(error)(f"validation: {error}") from error
-    tol = checks.not_negative(tol, "tol")
-    return Problem(net, rows, targets, weights, objective, checked, frozen, tol), start._vector
+    tol, rtol = checks.not_negative(tol, "tol"), checks.not_negative(rtol, "rtol")
+    return Problem(net, rows, targets, weights, objective, checked, frozen, tol, rtol), start._vector
 
 
 def _frozen(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:

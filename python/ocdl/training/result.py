@@ -17,6 +17,7 @@ class Status(enum.Enum):
 
     GRADIENT = "the norm of the gradient is at most tol"
     STEP = "the step is smaller than the roundoff of the controls"
+    DECREASE = "the loss falls by no more than the share rtol of it"
     LOSS = "the loss is zero to working precision"
     NO_PROGRESS = "no trial step lowers the loss"
     NOT_FINITE = "the next step leads to a loss or gradient that is not finite"

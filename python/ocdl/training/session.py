@@ -35,6 +35,7 @@ class Problem:
     validation: tuple[FloatArray, Any] | None
     frozen: tuple[str, ...]
     tol: float
+    rtol: float
 
     @cached_property
     def samples(self) -> _core.Evaluator:
@@ -68,6 +69,7 @@ class Problem:
             list(self.frozen),
             self.net.time_steps == "simplex" and "h" not in self.frozen,
             self.tol,
+            self.rtol,
             first_value,
             seconds,
         )
