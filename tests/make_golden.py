@@ -60,7 +60,9 @@ CHECKPOINTS: dict[str, dict[str, Any]] = {
 STORED, RESUMED = 8, 12  # iterations in a checkpoint, and after it was resumed
 
 ESTIMATORS = {
-    "estimator": ODEClassifier(n_layers=3, max_iter=10, random_state=0),
+    "estimator": ODEClassifier(
+        n_layers=3, max_iter=10, random_state=0, optimiser=Adam(lr=0.01), horizon=1.0, tol=1e-3, alpha=0.0
+    ),
     "estimator_of_texts": ODEClassifier(
         "odenet+simplex",
         3,
@@ -70,6 +72,8 @@ ESTIMATORS = {
         regulariser=ocdl.Tikhonov(1e-3),
         class_weight={"inside": 2.0, "outside": 1.0, "else": 0.5},
         loss="squared",
+        horizon=1.0,
+        tol=1e-3,
     ),
 }
 

@@ -47,6 +47,7 @@ __all__ = [
     "Network",
     "NewtonCG",
     "ODEClassifier",
+    "ODERegressor",
     "Objective",
     "Regulariser",
     "Result",
@@ -75,15 +76,13 @@ __version__ = _version("ocdl")
 
 if _TYPE_CHECKING:
     from ocdl import plot
-    from ocdl.estimator import ODEClassifier
+    from ocdl.estimator import ODEClassifier, ODERegressor
 
 
 def __getattr__(name: str) -> _Any:
     """Import what needs scikit-learn or matplotlib when it is asked for: they take longer than everything else."""
-    if name == "ODEClassifier":
-        from ocdl.estimator import ODEClassifier
-
-        return ODEClassifier
+    if name in ("ODEClassifier", "ODERegressor"):
+        return getattr(_import_module("ocdl.estimator"), name)
     if name == "plot":
         return _import_module("ocdl.plot")
     raise AttributeError(f"module 'ocdl' has no attribute {name!r}")

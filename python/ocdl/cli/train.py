@@ -34,7 +34,7 @@ def _option(optimiser: Optimiser) -> str:
     return re.sub("(?<=[a-z])(?=[A-Z])", "-", type(optimiser).__name__).lower()
 
 
-OPTIMISERS = {_option(optimiser): optimiser for optimiser in (*without_settings(), defaults.OPTIMISER)}
+OPTIMISERS = tuple(_option(optimiser) for optimiser in without_settings())
 EXAMPLES = """\
   ocdl train --data spiral --out spiral.ocdl
   ocdl train --data iris.csv --target species --out iris.ocdl
@@ -63,13 +63,13 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--layers", default=defaults.N_LAYERS, type=POSITIVE, metavar="N", help="number of steps (%(default)s)"
     )
-    parser.add_argument("--loss", default=defaults.LOSS, choices=names_of("classes"), help="(%(default)s)")
+    parser.add_argument("--loss", default=defaults.CLASSIFIER_LOSS, choices=names_of("classes"), help="(%(default)s)")
     parser.add_argument(
         "--max-iter", default=defaults.MAX_ITER, type=POSITIVE, metavar="N", help="iterations (%(default)s)"
     )
     add_seed(parser)
     parser.add_argument(
-        "--optimiser", default=_option(defaults.OPTIMISER), choices=tuple(OPTIMISERS), help="(%(default)s)"
+        "--optimiser", choices=OPTIMISERS, help=f"({_option(defaults.OPTIMISER)}, first under a weak prior)"
     )
     parser.add_argument(
         "--test-size", default=0.25, type=_share, metavar="SHARE", help="of the samples, held out (%(default)s)"
@@ -143,7 +143,7 @@ def _fit(table: Table, training: NDArray[np.int64], arguments: argparse.Namespac
         tableau=arguments.tableau,
         field=arguments.field,
         loss=arguments.loss,
-        optimiser=OPTIMISERS[arguments.optimiser],
+        optimiser=arguments.optimiser,
         max_iter=arguments.max_iter,
         random_state=arguments.seed,
         verbose=int(not arguments.quiet and not arguments.json and sys.stderr.isatty()),

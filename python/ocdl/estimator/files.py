@@ -8,24 +8,33 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ocdl.estimator.defaults import ALPHA, PATIENCE
 from ocdl.model.controls import Controls
+from ocdl.model.losses import LOSSES, Loss
 from ocdl.model.penalties import Regulariser
 from ocdl.model.tableau import Tableau
 from ocdl.network import Network, files
 from ocdl.storage.container import Arrays, FilePath, Migration, exact_record, migrate, refusal
 from ocdl.training import optimisers
+from ocdl.training.optimisers import Adam, to_dict
 from ocdl.training.result import Status
 
-FIELDS = ("parameters", "classes", "feature_names", "n_iter", "status")
+FIELDS = ("kind", "parameters", "targets", "feature_names", "n_iter", "status")
 
 
 def _from_version_1(metadata: dict[str, Any], _: Arrays) -> None:
-    """A regulariser was a record of three weights."""
-    parameters = metadata["estimator"]["parameters"]
+    """There were classifiers only, without a prior, and a regulariser was a record of three weights."""
+    stored = metadata["estimator"]
+    stored["kind"], stored["targets"] = "ODEClassifier", {"classes": stored.pop("classes")}
+    parameters = stored["parameters"]
     weights = parameters["regulariser"]
     if weights is not None:
         record = exact_record(weights, "the regulariser", ("tikhonov", "l1", "time_smoothness"))
         parameters["regulariser"] = Regulariser(**record).to_list()
+    alpha = 0.0 if weights is None else ALPHA
+    parameters |= {"learning_rate": None, "batch_size": None, "alpha": alpha, "patience": PATIENCE}
+    if parameters["optimiser"] is None:
+        parameters["optimiser"] = to_dict(Adam(lr=0.01))
 
 
 # What an estimator has become since a version. A parameter that is missing takes the value that keeps predictions.
@@ -35,7 +44,6 @@ MIGRATIONS: dict[int, Migration] = {1: _from_version_1}
 class Fitted(Protocol):
     """A fitted estimator, as far as a file holds it."""
 
-    classes_: NDArray[Any]
     feature_names_in_: NDArray[Any]
     n_features_in_: int
     network_: Network
@@ -44,42 +52,60 @@ class Fitted(Protocol):
     status_: Status
 
     def get_params(self, deep: bool = ...) -> dict[str, Any]: ...
+    def _stored_targets(self) -> dict[str, Any]: ...
+    def _restore_targets(self, stored: Any) -> None: ...
 
 
 SomeFitted = TypeVar("SomeFitted", bound=Fitted)
 
 
-def save(path: FilePath, estimator: Fitted) -> None:
-    """Write a fitted estimator."""
+def save(path: FilePath, estimator: Fitted, **metadata: Any) -> None:
+    """Write a fitted estimator, and what else there is to say about it."""
     names = getattr(estimator, "feature_names_in_", None)
+    status = getattr(estimator, "status_", None)
     values: tuple[Any, ...] = (
+        type(estimator).__name__,
         {name: _stored(name, value) for name, value in estimator.get_params(deep=False).items()},
-        {"dtype": estimator.classes_.dtype.str, "values": _plain_list(estimator.classes_, "classes_")},
-        None if names is None else _plain_list(names, "feature_names_in_"),
+        estimator._stored_targets(),
+        None if names is None else plain_list(names, "feature_names_in_"),
         int(estimator.n_iter_),
-        estimator.status_.name,
+        None if status is None else status.name,
     )
-    files.save(path, estimator.network_, estimator.controls_, estimator=dict(zip(FIELDS, values, strict=True)))
+    record = dict(zip(FIELDS, values, strict=True))
+    files.save(path, estimator.network_, estimator.controls_, estimator=record, **metadata)
 
 
 def load(path: FilePath, kind: Callable[..., SomeFitted]) -> SomeFitted:
     """Return the fitted estimator of `save`."""
-    (network, controls, metadata), version = files.read(path)
+    model, version = files.read(path)
+    return restored(path, model, version, kind)
+
+
+def restored(path: FilePath, model: files.Model, version: int, kind: Callable[..., SomeFitted]) -> SomeFitted:
+    """Return the estimator of this kind in what was read from a file."""
+    network, controls, metadata = model
     try:
+        if "estimator" not in metadata:
+            raise ValueError("its metadata lacks estimator")
         migrate(metadata, {}, version, MIGRATIONS)
-        stored = exact_record(exact_record(metadata, "its metadata", ("estimator",))["estimator"], "it", FIELDS)
-        parameters = exact_record(stored["parameters"], "the parameters", tuple(kind().get_params(deep=False)))
+        stored = exact_record(metadata["estimator"], "it", FIELDS)
+        estimator = kind()
+        if stored["kind"] != type(estimator).__name__:
+            raise ValueError(f"it is an {stored['kind']!r:.80}, not an {type(estimator).__name__!r}")
+        parameters = exact_record(stored["parameters"], "the parameters", tuple(estimator.get_params(deep=False)))
         estimator = kind(**{name: _restored(name, value) for name, value in parameters.items()})
-        estimator.classes_ = _classes(stored["classes"], network.n_outputs)
         estimator.network_, estimator.controls_ = network, controls
-        estimator.n_iter_, estimator.status_ = int(stored["n_iter"]), Status[stored["status"]]
+        estimator._restore_targets(stored["targets"])
+        estimator.n_iter_ = int(stored["n_iter"])
+        if stored["status"] is not None:
+            estimator.status_ = Status[stored["status"]]
         estimator.n_features_in_ = network.n_features
         if stored["feature_names"] is not None:
             names = np.array(stored["feature_names"], dtype=object)
             if names.shape != (network.n_features,) or not all(isinstance(name, str) for name in names):
                 raise ValueError(f"it needs {network.n_features} feature names")
             estimator.feature_names_in_ = names
-    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise refusal(path, f"holds no estimator that this ocdl can load: {error!s:.300}") from error
     return estimator
 
@@ -90,10 +116,14 @@ def _stored(name: str, value: Any) -> Any:
         return files.tableau_to_dict(value)
     if isinstance(value, Regulariser):
         return value.to_list()
-    if name == "optimiser" and value is not None:
+    if name == "optimiser" and value is not None and not isinstance(value, str):
         return optimisers.to_dict(value)
+    if isinstance(value, Loss):
+        return {value.name: value.parameters()}
+    if name == "loss" and not isinstance(value, str):
+        raise TypeError(f"a file holds no loss of one's own, got {type(value).__name__}")
     if name == "class_weight" and isinstance(value, dict):
-        return [[_plain_list(np.asarray([label]), "class_weight")[0], float(weight)] for label, weight in value.items()]
+        return [[plain_list(np.asarray([label]), "class_weight")[0], float(weight)] for label, weight in value.items()]
     if name == "random_state" and not isinstance(value, (int, np.integer)):
         return None  # a generator's state is not worth keeping: a new fit starts elsewhere anyway
     return value.item() if isinstance(value, np.generic) else value
@@ -104,14 +134,23 @@ def _restored(name: str, value: Any) -> Any:
         return files.tableau_from_dict(value)
     if name == "regulariser" and value is not None:
         return Regulariser.from_list(value)
-    if name == "optimiser" and value is not None:
+    if name == "optimiser" and isinstance(value, dict):
         return optimisers.from_dict(value)
+    if name == "loss" and isinstance(value, dict):
+        ((loss, settings),) = value.items()
+        return LOSSES[loss](**settings)
     if name == "class_weight" and isinstance(value, list):
         return dict(value)
     return value
 
 
-def _plain_list(values: NDArray[Any], name: str) -> list[Any]:
+def classes_to(classes: NDArray[Any]) -> dict[str, Any]:
+    """Return classes as JSON can hold them."""
+    return {"dtype": classes.dtype.str, "values": plain_list(classes, "classes_")}
+
+
+def plain_list(values: NDArray[Any], name: str) -> list[Any]:
+    """Return texts, numbers or booleans as JSON can hold them."""
     plain: list[Any] = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
     for value in plain:
         if not isinstance(value, (str, bool, int, float)):
@@ -121,7 +160,8 @@ def _plain_list(values: NDArray[Any], name: str) -> list[Any]:
     return plain
 
 
-def _classes(stored: Any, n_outputs: int) -> NDArray[Any]:
+def classes_from(stored: Any, n_outputs: int) -> NDArray[Any]:
+    """Return the classes of `classes_to`, if they fit so many outputs."""
     record = exact_record(stored, "the classes", ("dtype", "values"))
     dtype = np.dtype("O" if record["dtype"] == "|O" else str(record["dtype"]))
     if dtype.kind not in "OUSbiuf" or not isinstance(record["values"], list):

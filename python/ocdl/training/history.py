@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ocdl.base.validation import FloatArray, LabelArray
 
 if TYPE_CHECKING:
@@ -76,6 +78,22 @@ class History:
     def _require_accuracy(self) -> None:
         if self.score_name != "accuracy":
             raise AttributeError(f"this history has no accuracy: its score, in history.score, is {self.score_name}")
+
+    def followed_by(self, other: History) -> History:
+        """Return the course of a training that went on with another one: its start is the end of this one."""
+        trials, seconds = other.trials[1:], self.seconds[-1] + other.seconds[1:]
+        iterations = len(self) - 1
+        rows = {name: np.concatenate([getattr(self, name), getattr(other, name)[1:]]) for name in EVERY_ITERATION}
+        sparse = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in SPARSE}
+        evaluated = np.concatenate([self.evaluated, iterations + other.evaluated])
+        kept = np.append(evaluated[1:] != evaluated[:-1], True)  # the later of two evaluations of one iterate
+        rows |= {"trials": np.concatenate([self.trials, trials]), "seconds": np.concatenate([self.seconds, seconds])}
+        return History(
+            **rows,
+            evaluated=evaluated[kept],
+            **{name: values[kept] for name, values in sparse.items()},
+            score_name=other.score_name,
+        )
 
     def __len__(self) -> int:
         return len(self.loss)

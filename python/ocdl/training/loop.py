@@ -14,6 +14,7 @@ from ocdl.model.controls import Controls
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.network import Network
 from ocdl.training import checkpoint as checkpoints
+from ocdl.training.failure import judged
 from ocdl.training.optimisers import Backtracking, Chain, NewtonCG, Optimiser, stages_of
 from ocdl.training.result import Result, Status, Stop
 from ocdl.training.session import Problem, Session, is_lower
@@ -214,6 +215,7 @@ def _next_multiple(iteration: int, every: int) -> int:
 def _result(session: Session, status: Status, patience: int | None) -> Result:
     last = None if status is Status.INTERRUPTED else session.last_evaluation()
     history, controls, best = session.history(last), session.controls, session.best
+    status = judged(session, history, status)
     message = (
         f"{status.value}: loss {history.loss[-1]:.6g}, gradient norm {history.gradient_norm[-1]:.3g} "
         f"after {session.iteration} iterations and {session.n_evals} evaluations"

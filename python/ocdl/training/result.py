@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ocdl import _core
 from ocdl.model.controls import Controls
@@ -23,6 +23,8 @@ class Status(enum.Enum):
     NOT_FINITE = "the next step leads to a loss or gradient that is not finite"
     ITERATION_LIMIT = "all iterations were made"
     VALIDATION = "the validation loss has not become lower for a while"
+    ROSE = "the loss is higher than at the start"
+    SATURATED = "the outputs have saturated: their slopes vanish although little is predicted"
     INTERRUPTED = "it was asked to stop"
 
 
@@ -75,3 +77,12 @@ class Result:
     n_evals: int
     status: Status
     message: str
+
+    def followed_by(self, other: Result) -> Result:
+        """Return the result of a training that went on with another one."""
+        return replace(
+            other,
+            history=self.history.followed_by(other.history),
+            n_iter=self.n_iter + other.n_iter,
+            n_evals=self.n_evals + other.n_evals,
+        )

@@ -1,0 +1,358 @@
+"""What classifier and regressor have in common: a flow that is fitted to rows, and everything that is done with it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+import joblib
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ocdl.base import validation
+from ocdl.base.threads import limited_threads
+from ocdl.base.validation import FloatArray
+from ocdl.estimator import convergence, defaults, files
+from ocdl.estimator.epochs import AdamEpochs
+from ocdl.estimator.prior import WEAK_ITERATIONS, prior
+from ocdl.estimator.samples import Samples
+from ocdl.estimator.settings import CHOSEN_BY_FOLDS, alpha_of, optimiser_of
+from ocdl.model.controls import Controls
+from ocdl.model.losses import Loss
+from ocdl.model.objective import Objective
+from ocdl.model.penalties import Regulariser
+from ocdl.network import Network
+from ocdl.training.loop import train
+from ocdl.training.optimisers import LBFGS, Chain, Optimiser
+from ocdl.training.result import Result
+from ocdl.training.watching import TrainingState
+
+ALPHAS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # among which folds choose
+FOLDS = 3
+LARGEST_MEMORY = 2**30  # bytes that the pairs of L-BFGS may take
+
+Callback = Callable[[TrainingState], Any]
+Validation = tuple[FloatArray, NDArray[Any]]
+
+
+class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """The part of the estimators that knows neither classes nor numbers."""
+
+    network_: Network
+    controls_: Controls
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Return the states at time T, (samples, features + augment), of which the outputs are a linear function."""
+        rows = self._checked(X)
+        return self.network_.final_state(self.controls_, rows)
+
+    def trajectory(self, X: ArrayLike) -> FloatArray:
+        """Return the states after every layer, (layers + 1, samples, features + augment)."""
+        rows = self._checked(X)
+        return self.network_.forward(self.controls_, rows).states
+
+    def prune(self) -> Self:
+        """Drop the layers whose time step is 0, which changes no prediction; return the estimator.
+
+        With `verbose` above 0 it prints what that saves; ``network_.saving(controls_)`` says it beforehand.
+        """
+        check_is_fitted(self)
+        if self.verbose:
+            print(self.network_.saving(self.controls_))
+        self.network_, self.controls_ = self.network_.prune(self.controls_)
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a file without code in it (no pickle), for `load`."""
+        check_is_fitted(self)
+        files.save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the estimator that `save` wrote: it predicts the same, to the last bit."""
+        return files.load(path, cls)
+
+    # ---- what the two kinds fill in ----
+
+    def _samples_of(self, X: FloatArray, y: Any, sample_weight: Any) -> Samples:
+        """Return merged rows with targets as the loss takes them; notes what the targets were."""
+        raise NotImplementedError
+
+    def _targets_of(self, y: Any) -> NDArray[Any]:
+        """Return targets of other rows, of a validation set say, as the loss takes them."""
+        raise NotImplementedError
+
+    def _outputs(self) -> int:
+        """Return how many outputs the targets need."""
+        raise NotImplementedError
+
+    def _stored_targets(self) -> dict[str, Any]:
+        """Return what the targets were, as JSON can hold it."""
+        raise NotImplementedError
+
+    def _restore_targets(self, stored: Any) -> None:
+        """Take it back from there; the network is known already."""
+        raise NotImplementedError
+
+    def _noise(self, samples: Samples) -> float:
+        """Return the variance that the prior is relative to."""
+        return 1.0
+
+    # ---- fitting ----
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, callbacks: Iterable[Callback]) -> Self:
+        optimiser = optimiser_of(self.optimiser, self.learning_rate, self.batch_size)
+        alpha = alpha_of(self.alpha, self.regulariser)
+        rows, targets = self._validated(X, y)
+        before = vars(self).copy() if self.warm_start else {}
+        samples = self._samples_of(rows, targets, sample_weight)
+        rng = np.random.RandomState(self._seed())
+        validated = self._evaluated(eval_set)
+        samples, validated = self._split(samples, validated, rng)
+        network = self._network(samples)
+        start = self._warm(before, network) or network.init(random_state=rng, scheme="scaled")
+        is_warm = "controls_" in before
+        convergence.warn_of_saturation(network, start, samples.X)
+        with limited_threads(None if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)):
+            if alpha == CHOSEN_BY_FOLDS:
+                alpha = self._alpha_by_folds(network, start, samples, rng)
+            assert not isinstance(alpha, str)
+            result = self._trained(network, start, samples, alpha, optimiser, is_warm, validated, list(callbacks), rng)
+        self.alpha_ = alpha
+        self.network_, self.controls_, self.history_ = network, result.controls, result.history
+        self.n_iter_, self.status_ = result.n_iter, result.status
+        self.__dict__.pop("_epochs", None)
+        convergence.warn_unless_converged(result, self.tol)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """One epoch of Adam over these rows, from where the last one ended; its averages are kept."""
+        is_first = not hasattr(self, "controls_")
+        rows, targets = self._validated(X, y, reset=is_first)
+        samples = self._samples_of(rows, targets, sample_weight)
+        rng = np.random.RandomState(self._seed())
+        if is_first:
+            self.network_ = self._network(samples)
+            self.controls_ = self.network_.init(random_state=rng, scheme="scaled")
+            self.n_iter_ = 0
+        if not hasattr(self, "_epochs"):
+            self._epochs = AdamEpochs(self.learning_rate, self.batch_size, int(rng.randint(2**31)))
+        self._epochs.rows_seen += samples.total
+        alpha = alpha_of(self.alpha, self.regulariser)
+        if isinstance(alpha, str):
+            raise ValueError("alpha='cv' needs all rows at once: fit, or a number")
+        objective = self._objective(self.network_, self._epochs.rows_seen, alpha, self._noise(samples))
+        self.controls_, made = self._epochs.run(self.network_, self.controls_, samples, objective)
+        self.n_iter_ += made
+        return self
+
+    def _seed(self) -> int:
+        """Return a seed of this fit's own; of a generator the next one."""
+        from sklearn.utils import check_random_state
+
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    def _network(self, samples: Samples) -> Network:
+        return Network.preset(
+            self.architecture,
+            samples.X.shape[1],
+            self.n_layers,
+            n_outputs=self._outputs(),
+            tableau=self.tableau,
+            field=self.field,
+            activation=self.activation,
+            horizon=self.horizon,
+            augment=self.augment,
+        )
+
+    def _warm(self, before: dict[str, Any], network: Network) -> Controls | None:
+        """Return the controls of the last fit, where `warm_start` goes on from them."""
+        if "controls_" not in before:
+            return None
+        if network != before["network_"]:
+            raise ValueError("warm_start=True, but a parameter has changed that changes the network")
+        controls: Controls = before["controls_"]
+        return controls
+
+    def _objective(self, network: Network, total: float, alpha: float, noise: float, weak: bool = False) -> Objective:
+        penalty: Regulariser | None = self.regulariser
+        if penalty is None and alpha > 0:
+            penalty = prior(network, total, alpha, noise=noise, weak=weak)
+        return Objective(self.loss, regulariser=penalty)
+
+    def _trained(
+        self,
+        network: Network,
+        start: Controls,
+        samples: Samples,
+        alpha: float,
+        optimiser: Optimiser | Chain | None,
+        is_warm: bool,
+        validated: Validation | None,
+        callbacks: list[Callback],
+        rng: np.random.RandomState,
+    ) -> Result:
+        """Train, with the default optimiser first under a weak prior and then under the whole one."""
+        noise = self._noise(samples)
+        early = validation.boolean(self.early_stopping, "early_stopping")
+        whole: dict[str, Any] = {
+            "max_iter": self.max_iter,
+            "validation": validated,
+            "patience": validation.integer(self.patience, "patience", least=1) if early else None,
+            "eval_every": 10 if early else 50,
+        }
+        common: dict[str, Any] = {
+            "sample_weight": samples.weights,
+            "optimiser": _sized(network) if optimiser is None else optimiser,
+            "tol": self.tol,
+            "rtol": defaults.RTOL if optimiser is None else 0.0,
+            "progress": bool(self.verbose),
+            "callback": _one_of(callbacks),
+            "random_state": rng,
+        }
+        first = None
+        if optimiser is None and alpha > 0 and not is_warm and self.max_iter > 0:
+            objective = self._objective(network, samples.total, alpha, noise, weak=True)
+            iterations = min(WEAK_ITERATIONS, self.max_iter)
+            first = train(network, start, samples.X, samples.y, objective=objective, max_iter=iterations, **common)
+            start = first.controls
+        objective = self._objective(network, samples.total, alpha, noise)
+        result = train(network, start, samples.X, samples.y, objective=objective, **whole, **common)
+        return result if first is None else first.followed_by(result)
+
+    def _alpha_by_folds(self, network: Network, start: Controls, samples: Samples, rng: np.random.RandomState) -> float:
+        """Return the factor with the lowest loss on rows that were left out; each fold goes from weak to strong."""
+        labels = samples.y if samples.y.dtype.kind == "i" else np.zeros(len(samples.y), np.int64)
+        smallest = int(np.bincount(labels)[np.unique(labels)].min())
+        seed = int(rng.randint(2**31))
+        if len(samples.X) < 2 * FOLDS:
+            return defaults.ALPHA
+        stratified = smallest >= FOLDS
+        folds = (StratifiedKFold if stratified else KFold)(FOLDS, shuffle=True, random_state=seed)
+        losses = np.zeros(len(ALPHAS))
+        for kept, left_out in folds.split(samples.X, labels):
+            training, held_out = samples.chosen(kept), samples.chosen(left_out)
+            noise, u = self._noise(training), start
+            for number, alpha in enumerate(ALPHAS):
+                result = train(
+                    network,
+                    u,
+                    training.X,
+                    training.y,
+                    sample_weight=training.weights,
+                    objective=self._objective(network, training.total, alpha, noise),
+                    optimiser=_sized(network),
+                    max_iter=self.max_iter if number == 0 else self.max_iter // 4,
+                    tol=self.tol,
+                    rtol=10 * defaults.RTOL,
+                    eval_every=10**9,
+                )
+                u = result.controls
+                losses[number] += held_out.total * network.value(
+                    u, held_out.X, held_out.y, Objective(self.loss), held_out.weights
+                )
+        return ALPHAS[int(np.argmin(losses))]
+
+    # ---- checks ----
+
+    def _split(
+        self, samples: Samples, validated: Validation | None, rng: np.random.RandomState
+    ) -> tuple[Samples, Validation | None]:
+        """Return the samples to train on and those to look at, drawn from merged rows."""
+        share = validation.not_negative(self.validation_fraction, "validation_fraction")
+        if share >= 1:
+            raise ValueError(f"validation_fraction must be below 1, got {self.validation_fraction}")
+        if validated is not None:
+            return samples, validated
+        if share == 0 and self.early_stopping:
+            share = defaults.VALIDATION_FRACTION
+        if share == 0:
+            return samples, None
+        labels = samples.y if samples.y.dtype.kind == "i" else None
+        count = math.ceil(share * len(samples.X))
+        classes = 0 if labels is None else len(np.unique(labels))
+        if labels is not None and (np.bincount(labels)[np.unique(labels)].min() < 2 or count < classes):
+            labels = None  # too few of a class for a share of each
+        if count >= len(samples.X):
+            raise ValueError(
+                f"validation_fraction={share:g} of {len(samples.X)} distinct samples leaves none to train on"
+            )
+        kept, looked_at = train_test_split(
+            np.arange(len(samples.X)), test_size=count, stratify=labels, random_state=rng
+        )
+        held_out = samples.chosen(np.sort(looked_at))
+        return samples.chosen(np.sort(kept)), (held_out.X, held_out.y)
+
+    def _evaluated(self, eval_set: Any) -> Validation | None:
+        if eval_set is None:
+            return None
+        if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
+            raise TypeError(f"eval_set must be a pair (X, y), got {type(eval_set).__name__}")
+        try:
+            rows, targets = self._validated(*eval_set, reset=False)
+            return rows, self._targets_of(targets)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"eval_set: {error}") from error
+
+    def _checked(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        rows: FloatArray = self._validated(X, reset=False)
+        return rows
+
+    def _validated(self, X: Any, *y: Any, **options: Any) -> Any:
+        """Return what scikit-learn makes of the data, or raise what it says, without the warnings on the way there."""
+        if issparse(X):
+            raise TypeError(
+                f"X is sparse ({type(X).__name__}), but a flow moves dense rows; make it dense with X.toarray(), or "
+                "reduce it with sklearn.decomposition.TruncatedSVD in a pipeline"
+            )
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return validate_data(self, X, *y, dtype=np.float64, **self._validation_options(*y), **options)
+        except OverflowError as error:
+            raise ValueError(f"X must hold numbers within the range of float64: {error}") from error
+
+    def _validation_options(self, *y: Any) -> dict[str, Any]:
+        return {}
+
+    def _weights(self, sample_weight: Any, rows: FloatArray) -> FloatArray:
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                weights: FloatArray = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
+        except ArithmeticError as error:
+            raise ValueError(f"sample_weight must hold numbers within the range of float64: {error!r}") from error
+        return weights
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.network_.dim)
+
+    @property
+    def _own_loss(self) -> bool:
+        return not isinstance(Objective(self.loss).record, Loss)
+
+
+def _sized(network: Network) -> LBFGS:
+    """Return L-BFGS with as many pairs as memory takes."""
+    pairs = LARGEST_MEMORY // (2 * 8 * max(network.n_controls, 1)) - 1
+    return LBFGS(memory=int(np.clip(pairs, 3, defaults.OPTIMISER.memory)))
+
+
+def _one_of(callbacks: list[Callback]) -> Callback | None:
+    if not callbacks:
+        return None
+    for callback in callbacks:
+        if not callable(callback):
+            raise TypeError(f"callbacks must be callable, got {type(callback).__name__}")
+
+    def all_of_them(state: TrainingState) -> bool:
+        answers = [bool(callback(state)) for callback in callbacks]
+        return any(answers)
+
+    return all_of_them

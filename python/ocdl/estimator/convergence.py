@@ -1,0 +1,63 @@
+"""Warnings of the estimators: a training that failed or is not finished, and inputs that no unit can tell apart."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ocdl.base.validation import FloatArray
+from ocdl.model.activations import ACTIVATIONS
+from ocdl.model.controls import Controls
+from ocdl.network import Network
+from ocdl.training.result import Result, Status
+
+STILL_FALLING = 0.9  # of the loss a tenth of the iterations ago: there is more to come
+NEXT_TO_NOTHING = 0.01  # of the first loss: what comes is not worth a warning
+ROWS_LOOKED_AT = 500  # for saturated units
+ADVICE = {
+    Status.NOT_FINITE: "scale the inputs, or choose smaller steps of the optimiser",
+    Status.ROSE: "choose a smaller learning rate or another optimiser, and scale the inputs",
+    Status.SATURATED: "scale the inputs, choose a smaller learning rate, or the loss 'cross_entropy', which does not "
+    "flatten where it is wrong",
+}
+
+
+def warn_unless_converged(result: Result, tol: float) -> None:
+    """Warn where a training failed, or was still lowering the loss by an amount that matters when it had to end."""
+    loss = result.history.loss
+    before = loss[-max(2, len(loss) // 10) :][0]
+    if result.status in ADVICE:
+        reason, advice = "", ADVICE[result.status]
+    elif result.status is Status.ITERATION_LIMIT and NEXT_TO_NOTHING * loss[0] < loss[-1] < STILL_FALLING * before:
+        reason = f"in the last tenth of them the loss fell from {before:.4g}, and "
+        advice = "increase max_iter or tol, scale the inputs, or choose another optimiser"
+    else:
+        return
+    warnings.warn(
+        f"the training has not converged: {result.message}; {reason}tol={tol:g}; {advice}",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+def warn_of_saturation(network: Network, start: Controls, rows: FloatArray) -> None:
+    """Warn where every unit is flat at the first layer: nothing can then be learned from differences of the inputs."""
+    flat_beyond = ACTIVATIONS[network.activation].flat_beyond
+    if math.isinf(flat_beyond):
+        return
+    sample = rows[:: max(1, len(rows) // ROWS_LOOKED_AT)]
+    state = np.zeros((len(sample), network.dim))
+    state[:, : network.n_features] = sample
+    K, b = (part[0].reshape(-1, *part.shape[-n:])[0] for part, n in ((start.K, 2), (start.b, 1)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = np.abs(state @ (K - K.T if network.field == "antisymmetric" else K).T + b)
+    if np.all(size > flat_beyond):
+        warnings.warn(
+            f"every unit is saturated at the start: the inputs are as large as {np.abs(sample).max():.3g}; "
+            "scale them, for example with sklearn.preprocessing.StandardScaler in a pipeline",
+            UserWarning,
+            stacklevel=5,
+        )

@@ -1,0 +1,219 @@
+"""The regressor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+
+from ocdl.base import validation
+from ocdl.base.validation import FloatArray
+from ocdl.estimator import defaults
+from ocdl.estimator.base import Callback, ODEEstimator
+from ocdl.estimator.samples import Samples, canonical
+from ocdl.model.losses import Loss
+from ocdl.model.objective import Objective, meaning_of_outputs
+from ocdl.model.penalties import Regulariser
+from ocdl.model.tableau import Tableau
+from ocdl.storage.container import exact_record
+from ocdl.training.optimisers import Chain, Optimiser
+
+__all__ = ["ODERegressor"]
+
+LEAST_NOISE = 0.05  # of the variance of the targets: less is not believed before anything is learned
+
+
+class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
+    """A regressor that moves the data by a learned differential equation until the targets are a linear function of it.
+
+    Its defaults are for noisy tables, as those of `ODEClassifier`: where the data do not speak against it, what remains
+    is linear regression. Inputs should be standardised; targets are scaled inside.
+
+    Parameters
+    ----------
+    loss : {"squared_error", "huber", "quantile", "poisson"}, loss of `ocdl.losses`, or object
+        What is compared with the targets, which are scaled to mean 0 and standard deviation 1 before: the ``delta`` of
+        Huber's loss is in these units. Of "poisson" targets are divided by their mean.
+    alpha : float or "cv"
+        The factor of the prior, which is relative to the noise of the targets, taken to be what a linear model leaves.
+    architecture, n_layers, tableau, activation, field, horizon, augment, optimiser, max_iter, tol, regulariser
+        As for `ODEClassifier`.
+    validation_fraction, early_stopping, warm_start, verbose, random_state, n_jobs, learning_rate, batch_size, patience
+        As for `ODEClassifier`.
+
+    Attributes
+    ----------
+    network_ : Network
+    controls_ : Controls
+    history_ : History
+        Its loss and its score are those of the scaled targets.
+    target_mean_, target_scale_ : ndarray of shape (targets,)
+        How the targets were scaled: (y - mean) / scale.
+    n_iter_, status_, alpha_, n_features_in_, feature_names_in_
+        As for `ODEClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import ocdl
+    >>> X, y = make_friedman1(300, random_state=0)
+    >>> model = make_pipeline(StandardScaler(), ocdl.ODERegressor(random_state=0)).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        architecture: str = defaults.ARCHITECTURE,
+        n_layers: int = defaults.N_LAYERS,
+        tableau: str | Tableau = defaults.TABLEAU,
+        activation: str = defaults.ACTIVATION,
+        field: str = defaults.FIELD,
+        horizon: float = defaults.HORIZON,
+        augment: int = defaults.AUGMENT,
+        loss: Any = defaults.REGRESSOR_LOSS,
+        optimiser: str | Optimiser | Chain | None = None,
+        max_iter: int = defaults.MAX_ITER,
+        tol: float = defaults.TOL,
+        regulariser: Regulariser | None = None,
+        validation_fraction: float = 0.0,
+        early_stopping: bool = False,
+        warm_start: bool = False,
+        verbose: int = 0,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
+        alpha: float | str = defaults.ALPHA,
+        patience: int = defaults.PATIENCE,
+    ) -> None:
+        self.architecture = architecture
+        self.n_layers = n_layers
+        self.tableau = tableau
+        self.activation = activation
+        self.field = field
+        self.horizon = horizon
+        self.augment = augment
+        self.loss = loss
+        self.optimiser = optimiser
+        self.max_iter = max_iter
+        self.tol = tol
+        self.regulariser = regulariser
+        self.validation_fraction = validation_fraction
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.alpha = alpha
+        self.patience = patience
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        eval_set: tuple[ArrayLike, ArrayLike] | None = None,
+        callbacks: Iterable[Callback] = (),
+    ) -> Self:
+        """Train on samples X of shape (samples, features) with targets y, (samples,) or (samples, targets).
+
+        Parameters and promises are those of `ODEClassifier.fit`.
+        """
+        return self._fit(X, y, sample_weight, eval_set, callbacks)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Make one epoch of Adam over these samples; return the estimator.
+
+        The targets of the first call say how all are scaled.
+        """
+        self._scale_is_given = hasattr(self, "target_scale_")
+        try:
+            return self._partial_fit(X, y, sample_weight)
+        finally:
+            del self._scale_is_given
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Return the predicted targets, (samples,) or (samples, targets)."""
+        rows = self._checked(X)
+        outputs = self.network_.predict(self.controls_, rows)
+        means = outputs if self._own_loss else meaning_of_outputs(outputs, self.loss)
+        predicted: FloatArray = means * self.target_scale_ + self.target_mean_
+        return predicted[:, 0] if self._is_single else predicted
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _validation_options(self, *y: Any) -> dict[str, Any]:
+        return {"multi_output": True, "y_numeric": True} if y else {}
+
+    def _samples_of(self, X: FloatArray, y: Any, sample_weight: Any) -> Samples:
+        weights = self._weights(sample_weight, X)
+        with np.errstate(over="ignore"):
+            numbers = np.asarray(y, np.float64)
+        if not np.isfinite(numbers).all():
+            raise ValueError("y must hold finite numbers")
+        merged = canonical(X, numbers, weights)
+        if not getattr(self, "_scale_is_given", False):
+            self._is_single = numbers.ndim == 1
+            self.target_mean_, self.target_scale_ = self._scaling(merged)
+        return merged._replace(y=self._targets_of(merged.y))
+
+    def _scaling(self, samples: Samples) -> tuple[FloatArray, FloatArray]:
+        targets, weights = samples.y.reshape(len(samples.y), -1), samples.row_weights
+        mean = np.average(targets, axis=0, weights=weights)
+        if self._least_target == 0:
+            return np.zeros_like(mean), np.where(mean > 0, mean, 1.0)
+        spread = np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights))
+        if not np.isfinite(mean).all() or not np.isfinite(spread).all():
+            raise ValueError("y holds numbers whose squares are beyond the range of float64; scale it down")
+        return mean, np.where(spread > 0, spread, 1.0)
+
+    @property
+    def _least_target(self) -> float:
+        record = Objective(self.loss).record
+        return record.least_target if isinstance(record, Loss) else -np.inf
+
+    def _targets_of(self, y: Any) -> NDArray[Any]:
+        targets = np.asarray(y, np.float64).reshape(len(y), -1)
+        if targets.shape[1] != len(self.target_mean_):
+            raise ValueError(f"y has {targets.shape[1]} targets, but {len(self.target_mean_)} were learned")
+        if targets.min() < self._least_target:
+            raise ValueError(f"y has the target {targets.min()}; the loss {self.loss!r} takes none below 0")
+        return np.ascontiguousarray((targets - self.target_mean_) / self.target_scale_)
+
+    def _stored_targets(self) -> dict[str, Any]:
+        return {"mean": self.target_mean_.tolist(), "scale": self.target_scale_.tolist(), "single": self._is_single}
+
+    def _restore_targets(self, stored: Any) -> None:
+        record = exact_record(stored, "the targets", ("mean", "scale", "single"))
+        shape, dtype = (self.network_.n_outputs,), np.dtype(np.float64)
+        self.target_mean_ = validation.shaped(record["mean"], "mean", shape, "(targets,)", dtype)
+        self.target_scale_ = validation.shaped(record["scale"], "scale", shape, "(targets,)", dtype)
+        self._is_single = validation.boolean(record["single"], "single")
+        if self._is_single and shape != (1,):
+            raise ValueError(f"single targets need one output, got {shape[0]}")
+
+    def _outputs(self) -> int:
+        return len(self.target_mean_)
+
+    def _noise(self, samples: Samples) -> float:
+        """Return the share of the variance that a linear model leaves, in units of the scaled targets."""
+        if self._least_target == 0:
+            return 1.0
+        root = np.sqrt(samples.row_weights)[:, None]
+        design = np.column_stack([samples.X, np.ones(len(samples.X))])
+        fitted = design @ np.linalg.lstsq(root * design, root * samples.y, rcond=None)[0]
+        left = float(np.mean(np.average((samples.y - fitted) ** 2, axis=0, weights=samples.row_weights)))
+        freedom = max(1.0, len(samples.X) - design.shape[1])
+        return float(np.clip(left * len(samples.X) / freedom, LEAST_NOISE, 1.0))

@@ -1,0 +1,68 @@
+"""From the parameters of an estimator to what a training takes: the optimiser and the choice of the prior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ocdl.base import validation
+from ocdl.estimator import defaults
+from ocdl.model.penalties import Regulariser
+from ocdl.training.optimisers import SINGLE_OPTIMISERS, Adam, Chain, GradientDescent, Optimiser
+
+CHOSEN_BY_FOLDS = "cv"
+BY_NAME = {kind.__name__.lower(): kind for kind in SINGLE_OPTIMISERS}
+
+
+def optimiser_of(optimiser: Any, learning_rate: Any, batch_size: Any) -> Optimiser | Chain | None:
+    """Return the optimiser that the parameters ask for; None: the default, with all that belongs to it."""
+    given = {"learning_rate": learning_rate, "batch_size": batch_size}
+    given = {name: value for name, value in given.items() if value is not None}
+    if optimiser is None and not given:
+        return None
+    if not isinstance(optimiser, (str, type(None))):
+        if given:
+            raise ValueError(
+                f"{' and '.join(given)} beside optimiser={optimiser!r}: leave out what is not meant, set it in the "
+                "optimiser, or name the optimiser, as in optimiser='adam'"
+            )
+        chosen: Optimiser | Chain = optimiser  # `train` says what is none
+        return chosen
+    plain = "adam" if optimiser is None else optimiser.lower().replace("-", "").replace("_", "").replace(" ", "")
+    if plain not in BY_NAME:
+        validation.choice(optimiser, "optimiser", tuple(BY_NAME))
+    kind = BY_NAME[plain]
+    if kind is Adam:
+        rate = validation.positive(given.get("learning_rate", defaults.LEARNING_RATE), "learning_rate")
+        return Adam(lr=rate, batch_size=_batch_size(batch_size))
+    if kind is GradientDescent and "batch_size" not in given:
+        if "learning_rate" not in given:
+            raise ValueError("optimiser='gradientdescent' needs a learning_rate: the length of its steps")
+        return GradientDescent(validation.positive(learning_rate, "learning_rate"))
+    if given:
+        raise ValueError(f"{' and '.join(given)} beside optimiser={optimiser!r}, which has none: leave one of them out")
+    return kind()  # type: ignore[call-arg]
+
+
+def _batch_size(batch_size: Any) -> int | None:
+    return None if batch_size is None else validation.integer(batch_size, "batch_size", least=1)
+
+
+def alpha_of(alpha: Any, regulariser: Any) -> float | str:
+    """Return the factor of the prior, or that folds choose it; a regulariser of one's own replaces the prior."""
+    if regulariser is not None:
+        if not isinstance(regulariser, Regulariser):
+            raise TypeError(
+                "regulariser must be a sum of Tikhonov, L1, TimeSmoothness and EvenSteps, or None, "
+                f"got {type(regulariser).__name__}"
+            )
+        if alpha != defaults.ALPHA:
+            raise ValueError(
+                f"alpha={alpha!r} beside regulariser={regulariser!r}: a regulariser replaces the prior of which alpha "
+                "is the factor; leave one of them out"
+            )
+        return 0.0
+    if isinstance(alpha, str):
+        if alpha != CHOSEN_BY_FOLDS:
+            raise ValueError(f"alpha must be a number that is not negative, or 'cv', got {alpha!r}")
+        return CHOSEN_BY_FOLDS
+    return validation.not_negative(alpha, "alpha")
