@@ -135,6 +135,10 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError("needed is --out MODEL, the file to write, or --cv FOLDS, to measure only")
     if arguments.cv is not None and arguments.test_size:
         raise UserError("--cv and --test-size are two ways to measure; leave one of them out")
+    fitting = names_of("numbers" if arguments.regression else "classes")
+    if arguments.loss not in (None, *fitting):
+        advice = "leave out --regression" if arguments.regression else "add --regression"
+        raise UserError(f"--loss {arguments.loss} is none of {', '.join(fitting)}; choose one of them, or {advice}")
     if arguments.out is not None:
         require_place_for(arguments.out, arguments.data)
     with warnings.catch_warnings(record=True) as caught:

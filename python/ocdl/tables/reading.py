@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ocdl.tables import archives
 from ocdl.tables.dialect import MISSING, MISSING_LABELS, Dialect, detect
 from ocdl.tables.sheet import Sheet, TableError
-from ocdl.tables.source import CheckedLines, Source, cell_of, open_source
+from ocdl.tables.source import LARGE, CheckedLines, Source, cell_of, open_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,11 @@ EVERYTHING = Request()
 
 
 def read_sheet(path: str, request: Request = EVERYTHING) -> Sheet:
-    """Return the table in a file; ``-`` is stdin, which has comma-separated text."""
+    """Return the table in a file; ``-`` is stdin, which has comma-separated text.
+
+    Numbers are what Python reads, to the last bit. Those of a large file are what pandas reads by default, more than
+    twice as fast: 16 digits of each, zeros after the decimal point included.
+    """
     ending = os.path.splitext(path)[1].lower()
     if ending == ".npz":
         return _chosen(archives.read_npz(path, labelled=request.labelled), request)
@@ -151,6 +155,7 @@ def _frame(
                 keep_default_na=False,
                 na_values=missing,
                 skipinitialspace=True,
+                float_precision=None if source.size > LARGE else "round_trip",
             )
     except pd.errors.EmptyDataError as error:
         raise source.error("it has a header, but no samples") from error

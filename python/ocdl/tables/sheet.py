@@ -83,7 +83,7 @@ class Sheet:
     def complaint(self, row: int, name: str, reason: str) -> TableError:
         """Return the error about a cell; ``{}`` in the reason is what stands there."""
         if self.find is None:
-            text, line = self.frame[name].iloc[row], row + self.first_row
+            text, line = self.frame[name].iloc[[row]].tolist()[0], row + self.first_row
         else:
             cell = self.find(row, self.position(name))
             text, line = cell.text, cell.line
