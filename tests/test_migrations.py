@@ -119,7 +119,7 @@ def test_golden_checkpoints_are_written_anew_in_the_present_version(name: str, t
     assert read_container(new, "checkpoint").version == FORMAT_VERSION
     first, second = (golden.training(name, max_iter=golden.RESUMED, resume=path) for path in (old, new))
     assert np.array_equal(first.controls.to_vector(), second.controls.to_vector())
-    assert np.array_equal(first.history.score, second.history.score)
+    assert np.array_equal(first.history.score, second.history.score, equal_nan=True)
 
 
 # ---- estimators of version 1 ----
