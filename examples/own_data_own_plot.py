@@ -38,7 +38,7 @@ y = table["species"]
 X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
 
 # %% Scaling and classifier in a pipeline; labels stay text.
-classifier = ocdl.ODEClassifier(n_layers=10, regulariser=ocdl.Tikhonov(1e-3), random_state=0)
+classifier = ocdl.ODEClassifier(random_state=0)
 model = make_pipeline(StandardScaler(), classifier)
 print(f"cross-validated accuracy {cross_val_score(model, X_train, y_train).mean():.3f}")
 model.fit(X_train, y_train)

@@ -18,6 +18,7 @@ import ocdl
 from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, NewtonCG, ODEClassifier, Tableau
 
 FOLDER = Path(__file__).parent / "golden"
+PARTS = ocdl.Tikhonov(1e-3, parts=("K", "W")) + ocdl.L1(1e-4, parts=("b",)) + ocdl.Tikhonov(1e-4)
 METHOD = Tableau([[0, 0], [0.75, 0]], [1 / 3, 2 / 3], [0.1, 0.75], name="mine")
 
 MODELS = {
@@ -38,6 +39,17 @@ MODELS = {
     "three_classes": Network(2, 3, n_outputs=3, augment=2, activation="identity"),
 }
 
+
+class OwnLoss:
+    """The fourth power of the residual, which a checkpoint knows by its name."""
+
+    name = "fourth power"
+
+    def value_and_slope(self, outputs: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        residual = outputs - targets[:, None]
+        return (residual**4).sum(axis=1) / 4, residual**3
+
+
 CHECKPOINTS: dict[str, dict[str, Any]] = {
     "gradient_descent": {"optimiser": GradientDescent(0.5)},
     "backtracking": {"optimiser": Backtracking()},
@@ -54,6 +66,29 @@ CHECKPOINTS: dict[str, dict[str, Any]] = {
         "objective": ocdl.Objective(regulariser=ocdl.Tikhonov(1e-3) + ocdl.L1(1e-4) + ocdl.TimeSmoothness(1e-3)),
         "validation": True,
         "patience": 5,
+    },
+    "parts": {"objective": ocdl.Objective(regulariser=PARTS)},
+    "squared_error": {"objective": ocdl.Objective("squared_error"), "targets": "numbers", "validation": True},
+    "huber": {
+        "objective": ocdl.Objective(ocdl.losses.Huber(delta=0.25), "sum"),
+        "optimiser": LBFGS(),
+        "targets": "numbers",
+    },
+    "quantile": {
+        "objective": ocdl.Objective(ocdl.losses.Quantile(level=0.9)),
+        "optimiser": Adam(),
+        "targets": "numbers",
+    },
+    "poisson": {
+        "net": MODELS["three_classes"],
+        "objective": ocdl.Objective("poisson"),
+        "optimiser": NewtonCG(),
+        "targets": "counts",
+    },
+    "own_loss": {
+        "objective": ocdl.Objective(OwnLoss()),
+        "optimiser": Adam(batch_size=16),
+        "targets": "numbers",
     },
 }
 STORED, RESUMED = 8, 12  # iterations in a checkpoint, and after it was resumed
@@ -74,6 +109,7 @@ ESTIMATORS = {
         horizon=1.0,
         tol=1e-3,
     ),
+    "estimator_with_parts": ODEClassifier(n_layers=3, max_iter=10, random_state=0, regulariser=PARTS),
 }
 
 
@@ -103,6 +139,9 @@ def training(name: str, **arguments: Any) -> ocdl.Result:
     """Run the training of a checkpoint, from its start or as the arguments say."""
     settings = {"net": MODELS["odenet"]} | CHECKPOINTS[name]
     net, (X, y) = settings.pop("net"), data()
+    targets = settings.pop("targets", "labels")
+    if targets != "labels":
+        y = X[:, 0] * X[:, 1] if targets == "numbers" else np.floor(4 + 4 * numbers(len(X), net.n_outputs, start=5))
     if settings.pop("validation", False):
         settings["validation"] = (X[::3], y[::3])
     return ocdl.train(net, controls(net), X, y, random_state=0, eval_every=2, tol=0.0, **settings, **arguments)

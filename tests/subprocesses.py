@@ -36,6 +36,21 @@ def interrupted(*arguments: str) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+def interrupt_delay(script: str, path: Path, wait: float) -> float:
+    """Seconds from SIGINT to KeyboardInterrupt, some time after the script has made a file."""
+    child = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    while not path.exists() and child.poll() is None:
+        time.sleep(0.05)
+    time.sleep(wait)
+    sent = time.time()
+    child.send_signal(signal.SIGINT)
+    answer = child.stdout.read().split()
+    assert child.wait() == 0
+    child.stdout.close()
+    return float(answer[0]) - sent
+
+
 def _seconds_of_work(pid: int) -> float:
     after_the_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(after_the_name[11]) / os.sysconf("SC_CLK_TCK")

@@ -166,7 +166,7 @@ class TestTraining:
 
     def test_early_stopping_keeps_the_best(self) -> None:
         X, y = make_classification(120, n_features=10, flip_y=0.3, random_state=0)
-        model = quick(early_stopping=True, validation_fraction=0.3, max_iter=2000, tol=0, alpha=0.0).fit(X, y)
+        model = quick(early_stopping=True, validation_fraction=0.3, max_iter=2000, tol=0, optimiser="adam").fit(X, y)
         assert model.status_ is Status.VALIDATION
         assert model.n_iter_ < 2000
         alone = quick(early_stopping=True, max_iter=2000, tol=0).fit(X, y)

@@ -18,7 +18,7 @@ from soak import Soak
 from strange_values import values
 
 import ocdl
-from ocdl import Controls, Network, ODEClassifier, Tableau, datasets
+from ocdl import Controls, Network, ODEClassifier, ODERegressor, Tableau, datasets
 from ocdl.model.losses import LOSSES
 from ocdl.training.optimisers import SINGLE_OPTIMISERS
 
@@ -27,6 +27,7 @@ SINGLE = Network(2, 3, activation="relu", dtype="float32")
 U, U32 = NET.init(random_state=0), SINGLE.init(random_state=0)
 X, Y, W = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [2.0, 1.0]]), np.array([0, 1, 1, 0]), np.ones(4)
 MODEL = ODEClassifier(n_layers=2, max_iter=2, tol=1e9, random_state=0).fit(X, Y)
+NUMBERS = ODERegressor(n_layers=2, max_iter=2, tol=1e9, random_state=0).fit(X, X[:, 0])
 EXPECTED = (ValueError, TypeError, FloatingPointError, ZeroDivisionError)
 LARGEST_RUN = 10**5  # counts above are refused, or would only take long
 
@@ -121,7 +122,7 @@ def arguments_of_methods() -> dict[str, Argument]:
             )
     for name in ("tikhonov", "l1", "time_smoothness"):
         found[f"Regulariser {name}"] = Argument(lambda v, n=name: ocdl.Regulariser(**{n: v}), None, name)
-    for penalty in ("Tikhonov", "L1", "TimeSmoothness"):
+    for penalty in ("Tikhonov", "L1", "TimeSmoothness", "EvenSteps"):
         found[f"{penalty} weight"] = Argument(getattr(ocdl, penalty), None, "weight")
     for penalty in ("Tikhonov", "L1"):
         found[f"{penalty} parts"] = Argument(lambda v, p=penalty: getattr(ocdl, p)(1.0, v), None, "parts")
@@ -224,8 +225,8 @@ def arguments_of_data() -> dict[str, Argument]:
 def arguments_of_the_estimator() -> dict[str, Argument]:
     """The messages about data are scikit-learn's own."""
 
-    def fitted(**parameters: Any) -> ODEClassifier:
-        return ODEClassifier(**({"n_layers": 2, "max_iter": 2, "tol": 1e9, "random_state": 0} | parameters))
+    def fitted(kind: Any = ODEClassifier, **parameters: Any) -> Any:
+        return kind(**({"n_layers": 2, "max_iter": 2, "tol": 1e9, "random_state": 0} | parameters))
 
     theirs = "array|X|y|[Ii]nput|dtype|label|sample|class|float|complex|sparse|number|data|scalar|weight"
     found = {
@@ -233,14 +234,27 @@ def arguments_of_the_estimator() -> dict[str, Argument]:
         "ODEClassifier.fit y": Argument(lambda v: fitted().fit(X, v), (4,), theirs),
         "ODEClassifier.fit sample_weight": Argument(lambda v: fitted().fit(X, Y, v), (4,), theirs),
     }
+    found |= {
+        "ODEClassifier.partial_fit X": Argument(lambda v: fitted().partial_fit(v, Y, [0, 1]), (4, 2), theirs),
+        "ODEClassifier.partial_fit y": Argument(lambda v: fitted().partial_fit(X, v, [0, 1]), (4,), theirs),
+        "ODERegressor.fit X": Argument(lambda v: fitted(ODERegressor).fit(v, X[:, 0]), (4, 2), theirs),
+        "ODERegressor.fit y": Argument(lambda v: fitted(ODERegressor).fit(X, v), (4,), theirs),
+        "ODERegressor.fit sample_weight": Argument(lambda v: fitted(ODERegressor).fit(X, W, v), (4,), theirs),
+        "ODERegressor.partial_fit y": Argument(lambda v: fitted(ODERegressor).partial_fit(X, v), (4,), theirs),
+        "ODERegressor.predict X": Argument(lambda v: NUMBERS.predict(v), (4, 2), theirs),
+    }
     for method in ("predict", "predict_proba", "decision_function", "transform", "trajectory"):
         found[f"ODEClassifier.{method} X"] = Argument(lambda v, m=method: getattr(MODEL, m)(v), (4, 2), theirs)
-    for name in inspect.signature(ODEClassifier).parameters:
-        if name not in ("verbose", "n_jobs", "warm_start"):
-            named = f"{name}|{name.removesuffix('_fraction')}|name must|overflow|[Ss]eed|class|test_size"
-            found[f"ODEClassifier {name}"] = Argument(
-                lambda v, n=name: fitted(**{n: v}).fit(X, Y), None, named, name in ("n_layers", "augment", "max_iter")
-            )
+    for kind, targets in ((ODEClassifier, Y), (ODERegressor, X[:, 0])):
+        for name in inspect.signature(kind).parameters:
+            if name not in ("verbose", "n_jobs", "warm_start"):
+                named = f"{name}|{name.removesuffix('_fraction')}|name must|overflow|[Ss]eed|class|test_size"
+                found[f"{kind.__name__} {name}"] = Argument(
+                    lambda v, n=name, k=kind, t=targets: fitted(k, **{n: v}).fit(X, t),
+                    None,
+                    named,
+                    name in ("n_layers", "augment", "max_iter"),
+                )
     return found
 
 
@@ -259,8 +273,8 @@ def arrays_in(result: Any) -> Iterable[np.ndarray]:
     if isinstance(result, Controls):
         yield result.to_vector()
         yield np.zeros(0) if result.X is None else result.X
-    elif isinstance(result, (ODEClassifier, Network)):
-        yield result.controls_.to_vector() if isinstance(result, ODEClassifier) else np.zeros(0)
+    elif isinstance(result, (ODEClassifier, ODERegressor, Network)):
+        yield np.zeros(0) if isinstance(result, Network) else result.controls_.to_vector()
     elif isinstance(result, (tuple, list)):
         for part in result:
             yield from arrays_in(part)
@@ -334,7 +348,9 @@ WITHOUT_NUMBERS = {
     "ODEClassifier.load",
     "ODEClassifier.prune",
     "ODEClassifier.save",
+    "ODEClassifier.predict_log_proba",  # of impossible classes it is infinite
     "ODEClassifier.set_fit_request",
+    "ODEClassifier.set_partial_fit_request",
     "ODEClassifier.set_score_request",
     "Result",
     "Stability",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from soak import Soak
-from subprocesses import run_python
+from subprocesses import interrupt_delay, run_python
 
 import ocdl
 from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, NewtonCG, Status, datasets
@@ -286,21 +286,6 @@ EVALUATE = """
     while True:
         net.value_and_grad(u, X, y)
 """
-
-
-def interrupt_delay(script: str, path: Path, wait: float) -> float:
-    """Seconds from SIGINT to KeyboardInterrupt, some time after the script has made a file."""
-    child = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    while not path.exists() and child.poll() is None:
-        time.sleep(0.05)
-    time.sleep(wait)
-    sent = time.time()
-    child.send_signal(signal.SIGINT)
-    answer = child.stdout.read().split()
-    assert child.wait() == 0
-    child.stdout.close()
-    return float(answer[0]) - sent
 
 
 @pytest.mark.parametrize("compute", [TRAIN, EVALUATE], ids=["training", "evaluation"])

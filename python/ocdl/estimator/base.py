@@ -20,7 +20,7 @@ from ocdl.base.threads import limited_threads
 from ocdl.base.validation import FloatArray
 from ocdl.estimator import convergence, defaults, files
 from ocdl.estimator.epochs import AdamEpochs
-from ocdl.estimator.prior import WEAK_ITERATIONS, prior
+from ocdl.estimator.prior import WEAK_ITERATIONS, WEAK_SHARE, prior
 from ocdl.estimator.samples import Samples
 from ocdl.estimator.settings import CHOSEN_BY_FOLDS, alpha_of, optimiser_of
 from ocdl.model.controls import Controls
@@ -202,7 +202,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         noise = self._noise(samples)
         early = validation.boolean(self.early_stopping, "early_stopping")
         whole: dict[str, Any] = {
-            "max_iter": self.max_iter,
+            "max_iter": validation.integer(self.max_iter, "max_iter", least=0),
             "validation": validated,
             "patience": validation.integer(self.patience, "patience", least=1) if early else None,
             "eval_every": 10 if early else 50,
@@ -210,18 +210,19 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         common: dict[str, Any] = {
             "sample_weight": samples.weights,
             "optimiser": _sized(network) if optimiser is None else optimiser,
-            "tol": self.tol,
+            "tol": validation.not_negative(self.tol, "tol"),
             "rtol": defaults.RTOL if optimiser is None else 0.0,
             "progress": bool(self.verbose),
             "callback": _one_of(callbacks),
             "random_state": rng,
         }
         first = None
-        if optimiser is None and alpha > 0 and not is_warm and self.max_iter > 0:
+        weak = min(WEAK_ITERATIONS, int(WEAK_SHARE * whole["max_iter"]))
+        if optimiser is None and alpha > 0 and not is_warm and weak > 0:
             objective = self._objective(network, samples.total, alpha, noise, weak=True)
-            iterations = min(WEAK_ITERATIONS, self.max_iter)
-            first = train(network, start, samples.X, samples.y, objective=objective, max_iter=iterations, **common)
+            first = train(network, start, samples.X, samples.y, objective=objective, max_iter=weak, **common)
             start = first.controls
+            whole["max_iter"] -= first.n_iter
         objective = self._objective(network, samples.total, alpha, noise)
         result = train(network, start, samples.X, samples.y, objective=objective, **whole, **common)
         return result if first is None else first.followed_by(result)

@@ -19,7 +19,7 @@ VECTOR = 2.0
 READOUT = 3.0
 STEPS = 200.0
 WEAK = 0.1  # of the field's part, at first: symmetric data would be caught at K = 0
-WEAK_ITERATIONS = 30
+WEAK_ITERATIONS, WEAK_SHARE = 30, 0.2  # at most, and of all iterations
 
 
 def prior(net: Flow, total_weight: float, alpha: float, *, noise: float = 1.0, weak: bool = False) -> Regulariser:

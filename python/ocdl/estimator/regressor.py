@@ -23,6 +23,7 @@ from ocdl.training.optimisers import Chain, Optimiser
 
 __all__ = ["ODERegressor"]
 
+CAUTION = 1.5
 LEAST_NOISE = 0.05  # of the variance of the targets: less is not believed before anything is learned
 
 
@@ -208,7 +209,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         return len(self.target_mean_)
 
     def _noise(self, samples: Samples) -> float:
-        """Return the share of the variance that a linear model leaves, in units of the scaled targets."""
+        """Return what a linear model leaves of the variance of the scaled targets, with some caution."""
         if self._least_target == 0:
             return 1.0
         root = np.sqrt(samples.row_weights)[:, None]
@@ -216,4 +217,4 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         fitted = design @ np.linalg.lstsq(root * design, root * samples.y, rcond=None)[0]
         left = float(np.mean(np.average((samples.y - fitted) ** 2, axis=0, weights=samples.row_weights)))
         freedom = max(1.0, len(samples.X) - design.shape[1])
-        return float(np.clip(left * len(samples.X) / freedom, LEAST_NOISE, 1.0))
+        return CAUTION * float(np.clip(left * len(samples.X) / freedom, LEAST_NOISE, 1.0))

@@ -244,7 +244,10 @@ class Flow(Architecture):
             J, slopes = objective._on_samples(targets, weights, len(X)).value_and_slopes(self.predict(u, X))
             g = self._pulled_back(vector, X, slopes, None)[0]
             penalty, penalty_gradient = objective._core_objective.penalty(self._core_network, vector)
-            return J + penalty, Controls(self._layout, g._vector + penalty_gradient, g.X if input_grad else None)
+            J, total = J + penalty, g._vector + penalty_gradient
+            if not math.isfinite(J) or _core.first_non_finite(total) >= 0:
+                overflow.report(self._core_network, vector, X)
+            return J, Controls(self._layout, total, g.X if input_grad else None)
         J, gradient, input_gradient, finite = objective._core_objective.value_and_grad(
             self._core_network, vector, X, targets, weights, input_grad
         )

@@ -171,7 +171,15 @@ def meaning_of_outputs(outputs: FloatArray, loss: Any) -> FloatArray:
     Of classes their probabilities, (samples, classes): one output z means C(z) = 1 / (1 + exp(-z)) for class 1; several
     the softmax, or after a training with the squared loss C of each, normalised. Of numbers the predicted ones.
     """
-    return Objective(loss)._core_objective.mean(np.ascontiguousarray(outputs))
+    means = Objective(loss)._core_objective.mean(np.ascontiguousarray(outputs))
+    bad = _core.first_non_finite(means)
+    if bad >= 0:
+        sample, output = divmod(bad, means.shape[1])
+        raise FloatingPointError(
+            f"the mean of output {output} of sample {sample} overflows {means.dtype}; "
+            "scale the data or the controls down"
+        )
+    return means
 
 
 def decided(outputs: FloatArray) -> Any:

@@ -61,7 +61,10 @@ class OwnLossOnSamples:
 
 
 def _checked(array: Any, shape: tuple[int, ...], name: str, meaning: str) -> FloatArray:
-    numbers = np.asarray(array)
+    try:
+        numbers = np.asarray(array)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array of real numbers, got a ragged sequence") from error
     if numbers.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be real numbers, got dtype {numbers.dtype}")
     if numbers.shape != shape:

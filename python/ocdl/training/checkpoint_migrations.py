@@ -14,6 +14,7 @@ import numpy as np
 from ocdl.model.objective import Objective
 from ocdl.model.penalties import Regulariser
 from ocdl.storage.container import Arrays, Migration
+from ocdl.training import optimisers
 
 LONGEST_TEXT = 10_000  # of what was printed: far more than any optimiser takes
 
@@ -24,7 +25,7 @@ def _from_version_1(description: dict[str, Any], arrays: Arrays) -> None:
     penalty = objective["regulariser"]
     regulariser = None if penalty is None else Regulariser(**penalty["Regulariser"])
     training["objective"] = Objective(objective["loss"], objective["reduction"], regulariser)._to_dict()
-    training["optimiser"] = _printed(training["optimiser"])
+    training["optimiser"] = optimisers.to_dict(optimisers.from_dict(_printed(training["optimiser"])))
     for old, new in (("accuracy", "score"), ("val_accuracy", "val_score")):
         arrays[f"evaluated.{new}"] = arrays.pop(f"evaluated.{old}")
     arrays["state.decrease"] = np.array(math.inf)
