@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation as checks
+from ocdl.base.keywords import known_keywords
 from ocdl.base.randomness import seed_of
 from ocdl.model.controls import Controls
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
@@ -22,9 +23,24 @@ from ocdl.training.watching import TrainingState, Watcher
 __all__ = ["train"]
 
 DEFAULT_OPTIMISER = Backtracking()
+KEYWORDS_OF_OTHERS = {
+    "lr": "optimiser=ocdl.Adam(lr=...)",
+    "learning_rate": "optimiser=ocdl.Adam(lr=...)",
+    "batch_size": "optimiser=ocdl.Adam(batch_size=...)",
+    "loss": "objective=ocdl.Objective(loss=...)",
+    "regulariser": "objective=ocdl.Objective(regulariser=...)",
+    "regularizer": "objective=ocdl.Objective(regulariser=...)",
+    "epochs": "max_iter",
+    "n_iter": "max_iter",
+    "iterations": "max_iter",
+    "eval_set": "validation",
+    "verbose": "progress",
+    "seed": "random_state",
+}
 PASSED_ON = ("step", "no_progress")  # ends of a stage after which the next optimiser may still get further
 
 
+@known_keywords(KEYWORDS_OF_OTHERS)
 def train(
     net: Network,
     u: Controls,
