@@ -96,13 +96,15 @@ def dot(a: Parts, b: Parts) -> float:
     return float(sum((a[name] * b[name]).sum() for name in a))
 
 
-def train(problem: Problem, u: Parts, optimiser: Any, iterations: int, test: tuple[Any, Any], eval_every: int) -> float:
+def train(
+    problem: Problem, u: Parts, optimiser: Any, iterations: int, test: tuple[Any, Any], evaluated: set[int]
+) -> float:
     """Minimise by the paper's backtracking or Armijo's rule, looking at the test data now and then; return the loss."""
     armijo = type(optimiser).__name__ == "Armijo"
     L = 1 / optimiser.first_step if armijo else optimiser.L0
     phi, g = problem.evaluate(u)
     for iteration in range(iterations):
-        if iteration % eval_every == 0:
+        if iteration in evaluated:
             problem.loss(u, *test)
             problem.loss(u, problem.X, problem.c)
         for _ in range(optimiser.max_trials):

@@ -16,7 +16,7 @@ import numpy_training
 import report
 
 import ocdl
-from ocdl.reproduce.runs import EVAL_EVERY, EXPERIMENTS, Run, runs_of
+from ocdl.reproduce.runs import EXPERIMENTS, Run, evaluations, runs_of
 
 LONGER = 10
 
@@ -33,7 +33,7 @@ def measure(run: Run, share: float) -> dict[str, Any]:
     begin = time.perf_counter()
     history = replace(run, iterations=LONGER * iterations).train(data, ocdl.Stop()).history
     middle = time.perf_counter()
-    loss = numpy_training.train(problem, parts, settings.optimiser, iterations, test, EVAL_EVERY)
+    loss = numpy_training.train(problem, parts, settings.optimiser, iterations, test, set(evaluations(iterations)))
     end = time.perf_counter()
     if not abs(history.loss[iterations] - loss) < 1e-6 * loss:
         raise AssertionError(

@@ -27,7 +27,7 @@ from ocdl.cli import main, train
 from ocdl.storage import container
 from ocdl.storage.container import FORMAT_VERSION
 from ocdl.tables.migrations import OLD_FIELDS
-from ocdl.training.optimisers import without_settings
+from ocdl.training.optimisers import SINGLE_OPTIMISERS
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = ("--layers", "3", "--max-iter", "20")
@@ -127,10 +127,26 @@ def test_defaults_are_those_of_the_estimator() -> None:
     assert {chosen.loss, chosen.optimiser, chosen.lr, chosen.batch_size, chosen.alpha, chosen.patience} == {None}
 
 
-def test_optimisers_are_all_that_need_no_settings() -> None:
-    assert set(train.OPTIMISERS) >= {"adam", "backtracking", "armijo", "lbfgs", "newton-cg"}
-    kinds = {type(optimiser).__name__.lower() for optimiser in without_settings()}
+def test_optimisers_are_all_there_are(run: Run, tmp_path: Path) -> None:
+    kinds = {kind.__name__.lower() for kind in SINGLE_OPTIMISERS}
     assert {name.replace("-", "") for name in train.OPTIMISERS} == kinds
+    for name, used in (("Newton_CG", "newton-cg"), ("Algorithm 2", "backtracking"), ("L-BFGS", "lbfgs")):
+        path = tmp_path / "m.ocdl"
+        argv = (
+            "train",
+            "--data",
+            "donut1d",
+            *QUICK,
+            "--optimiser",
+            name,
+            "--tableau",
+            "RK4",
+            "--architecture",
+            "ResNet",
+        )
+        assert run(*argv, "--quiet", "--out", path) == (0, "", "")
+        model = ocdl.load_model(path)
+        assert (model.estimator.optimiser, model.network.tableau.name) == (used, "kutta4")
 
 
 def test_the_command_line_is_read_without_what_is_heavy() -> None:

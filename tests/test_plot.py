@@ -333,6 +333,33 @@ def test_curves_hold_the_numbers_of_the_history() -> None:
     np.testing.assert_array_equal(accuracy.get_xdata(), [0.5, 5, 10, 15, 20])
 
 
+def test_curves_can_be_equally_fine() -> None:
+    h = trained(validation=points(2, 2))[2]
+    curves = plot.history(h, evaluated_only=True)
+    for line, values in ((curves.training[0], h.loss[h.evaluated]), (curves.validation[0], h.val_loss)):
+        np.testing.assert_array_equal(line.get_xdata(), [0.5, 5, 10, 15, 20])
+        np.testing.assert_array_equal(line.get_ydata(), values)
+    with pytest.raises(TypeError, match="evaluated_only must be True or False"):
+        plot.history(h, evaluated_only=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("draw", [plot.history, plot.accuracy])
+@pytest.mark.parametrize("iterations", [3, 20, 200])
+def test_the_start_is_labelled(draw: Any, iterations: int) -> None:
+    X, y = points(2, 2)
+    net = ocdl.Network(2, 4)
+    r = ocdl.train(net, net.init(random_state=0), X, y, max_iter=iterations, tol=0.0, eval_every=range(iterations))
+    ax = draw(r.history, ax=figure().add_subplot()).ax
+    ax.get_figure().draw_without_rendering()
+    low, high = ax.get_xlim()
+    ticks = [*ax.xaxis.get_major_ticks(), *ax.xaxis.get_minor_ticks()]
+    seen = {tick.get_loc(): tick.label1.get_text() for tick in ticks if low <= tick.get_loc() <= high}
+    assert seen.pop(0.5) == "0"
+    assert seen[1.0] == "1"
+    assert min(seen) == 1.0
+    assert all(text in ("", f"{at:g}") for at, text in seen.items())
+
+
 def test_time_steps_are_bars_side_by_side() -> None:
     _, u, h = trained()
     (alone,) = plot.time_steps(u).bars

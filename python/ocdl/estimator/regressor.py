@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from ocdl.base import validation
+from ocdl.base.keywords import known_keywords
 from ocdl.base.validation import FloatArray
 from ocdl.estimator import defaults
 from ocdl.estimator.base import Callback, ODEEstimator
 from ocdl.estimator.samples import Samples, canonical
+from ocdl.estimator.settings import KEYWORDS_OF_OTHERS
 from ocdl.model.losses import Loss
 from ocdl.model.objective import Objective, meaning_of_outputs
 from ocdl.model.penalties import Regulariser
@@ -68,6 +70,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
     True
     """
 
+    @known_keywords(KEYWORDS_OF_OTHERS)
     def __init__(
         self,
         architecture: str = defaults.ARCHITECTURE,

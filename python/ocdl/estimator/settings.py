@@ -7,10 +7,25 @@ from typing import Any
 from ocdl.base import validation
 from ocdl.estimator import defaults
 from ocdl.model.penalties import Regulariser
-from ocdl.training.optimisers import SINGLE_OPTIMISERS, Adam, Chain, GradientDescent, Optimiser
+from ocdl.training.optimisers import ALIASES, SINGLE_OPTIMISERS, Adam, Chain, GradientDescent, Optimiser
 
 CHOSEN_BY_FOLDS = "cv"
-BY_NAME = {kind.__name__.lower(): kind for kind in SINGLE_OPTIMISERS}
+BY_NAME = {kind.__name__: kind for kind in SINGLE_OPTIMISERS}
+
+
+KEYWORDS_OF_OTHERS = {
+    "lr": "learning_rate",
+    "learning_rate_init": "learning_rate",
+    "solver": "optimiser",
+    "epochs": "max_iter",
+    "n_iter": "max_iter",
+    "l2": "alpha",
+    "C": "alpha",
+    "seed": "random_state",
+    "n_iter_no_change": "patience",
+    "early_stopping_rounds": "patience",
+    "hidden_layer_sizes": "n_layers",
+}
 
 
 def optimiser_of(optimiser: Any, learning_rate: Any, batch_size: Any) -> Optimiser | Chain | None:
@@ -27,16 +42,13 @@ def optimiser_of(optimiser: Any, learning_rate: Any, batch_size: Any) -> Optimis
             )
         chosen: Optimiser | Chain = optimiser  # `train` says what is none
         return chosen
-    plain = "adam" if optimiser is None else optimiser.lower().replace("-", "").replace("_", "").replace(" ", "")
-    if plain not in BY_NAME:
-        validation.choice(optimiser, "optimiser", tuple(BY_NAME))
-    kind = BY_NAME[plain]
+    kind = Adam if optimiser is None else BY_NAME[validation.choice(optimiser, "optimiser", BY_NAME, ALIASES)]
     if kind is Adam:
         rate = validation.positive(given.get("learning_rate", defaults.LEARNING_RATE), "learning_rate")
         return Adam(lr=rate, batch_size=_batch_size(batch_size))
     if kind is GradientDescent and "batch_size" not in given:
         if "learning_rate" not in given:
-            raise ValueError("optimiser='gradientdescent' needs a learning_rate: the length of its steps")
+            raise ValueError("optimiser='GradientDescent' needs a learning_rate: the length of its steps")
         return GradientDescent(validation.positive(learning_rate, "learning_rate"))
     if given:
         raise ValueError(f"{' and '.join(given)} beside optimiser={optimiser!r}, which has none: leave one of them out")

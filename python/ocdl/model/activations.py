@@ -9,7 +9,9 @@ import numpy as np
 from ocdl import _core
 from ocdl.base.validation import FloatArray
 
-__all__ = ["ACTIVATIONS", "Activation"]
+__all__ = ["ACTIVATIONS", "ALIASES", "Activation"]
+
+ALIASES = {"logistic": "sigmoid", "linear": "identity", "sine": "sin"}
 
 
 class Activation(NamedTuple):

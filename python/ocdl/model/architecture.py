@@ -26,6 +26,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "odenet": {"time_steps": "free"},
     "odenet+simplex": {"time_steps": "simplex"},
 }
+PRESET_ALIASES = {"ResNet/Euler": "resnet", "odenet_simplex": "odenet+simplex", "feed_forward": "net"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Architecture:
         Parameters
         ----------
         architecture : {"net", "resnet", "odenet", "odenet+simplex"}
-            Feed-forward; fixed steps; free steps; steps on the simplex.
+            Feed-forward; fixed steps; free steps; steps on the simplex. The paper's spelling, "ResNet", is taken too.
         n_features, n_layers : int
             As for `Network`.
         **overrides
@@ -98,8 +99,8 @@ class Architecture:
         >>> ocdl.Network.preset("odenet+simplex", 2, 20).time_steps
         'simplex'
         """
-        validation.choice(architecture, "architecture", tuple(PRESETS))
-        return cls(n_features, n_layers, **(PRESETS[architecture] | overrides))
+        preset = PRESETS[validation.choice(architecture, "architecture", PRESETS, PRESET_ALIASES)]
+        return cls(n_features, n_layers, **(preset | overrides))
 
     @property
     def dim(self) -> int:
@@ -133,7 +134,7 @@ class Architecture:
             of a feed-forward network are random rotations and reflections instead, so that many layers do not lose the
             data. In both, b and mu are 0 and the steps T/N.
         """
-        validation.choice(scheme, "scheme", ("paper", "scaled"))
+        scheme = validation.choice(scheme, "scheme", ("paper", "scaled"))
         rng = random_source(random_state)
         scale = 1.0 if scheme == "paper" else 1.0 / math.sqrt(self.dim)
         shapes = {part.name: part.shape for part in self.parts}

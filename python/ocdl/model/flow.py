@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ocdl import _core
 from ocdl.base import validation
+from ocdl.base.keywords import known_keywords
 from ocdl.base.validation import FloatArray
 from ocdl.model import overflow
-from ocdl.model.activations import ACTIVATIONS
+from ocdl.model.activations import ACTIVATIONS, ALIASES
 from ocdl.model.architecture import FIELDS, TIME_STEPS, Architecture, float_dtype, method_of
 from ocdl.model.controls import Controls
 from ocdl.model.losses import Loss
@@ -21,6 +22,18 @@ from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.model.tableau import Tableau
 
 __all__ = ["Flow", "SomeFlow", "Trajectory"]
+
+KEYWORDS_OF_OTHERS = {
+    "depth": "n_layers",
+    "n_steps": "n_layers",
+    "hidden_layer_sizes": "n_layers",
+    "method": "tableau",
+    "solver": "tableau",
+    "integrator": "tableau",
+    "nonlinearity": "activation",
+    "n_classes": "n_outputs",
+    "T": "horizon",
+}
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,7 @@ class Flow(Architecture):
     Immutable and without weights; the arguments are those of `Network`, which adds what is made of these.
     """
 
+    @known_keywords(KEYWORDS_OF_OTHERS)
     def __init__(
         self,
         n_features: int,
@@ -60,7 +74,7 @@ class Flow(Architecture):
             tableau=method_of(tableau),
             residual=validation.boolean(residual, "residual"),
             field=validation.choice(field, "field", FIELDS),
-            activation=validation.choice(activation, "activation", tuple(ACTIVATIONS)),
+            activation=validation.choice(activation, "activation", ACTIVATIONS, ALIASES),
             time_steps=validation.choice(time_steps, "time_steps", TIME_STEPS),
             horizon=validation.positive(horizon, "horizon"),
             augment=validation.integer(augment, "augment", least=0),

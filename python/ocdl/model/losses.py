@@ -83,6 +83,7 @@ def _record(name: str, targets: str, formula: str, least: float, parameters: lis
 
 
 LOSSES: dict[str, type[Loss]] = {record[0]: _record(*record) for record in _core.losses()}
+ALIASES = {"log_loss": "cross_entropy", "pinball": "quantile"}
 globals().update({record.__name__: record for record in LOSSES.values()})
 __all__ += [record.__name__ for record in LOSSES.values()]
 
@@ -99,7 +100,7 @@ def names_of(targets: str) -> tuple[str, ...]:
 def resolved(loss: object) -> Loss | OwnLoss:
     """Return the loss of this name, or the loss itself."""
     if isinstance(loss, str):
-        return LOSSES[validation.choice(loss, "loss", tuple(LOSSES))]()
+        return LOSSES[validation.choice(loss, "loss", LOSSES, ALIASES)]()
     if isinstance(loss, Loss) or (isinstance(loss, OwnLoss) and not isinstance(loss, type)):
         return loss
     raise TypeError(

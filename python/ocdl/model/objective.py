@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ocdl import _core
 from ocdl.base import validation
+from ocdl.base.keywords import known_keywords
 from ocdl.base.validation import FloatArray
 from ocdl.model import losses
 from ocdl.model.losses import Loss, OwnLoss
@@ -22,6 +23,7 @@ __all__ = ["Objective"]
 NO_PENALTY = Regulariser()
 
 
+@known_keywords({"weight_decay": "regulariser=ocdl.Tikhonov(...)", "alpha": "regulariser=ocdl.Tikhonov(...)"})
 @dataclass(frozen=True)
 class Objective:
     """The function to minimise, J(u) = R(u) + mean or sum over the samples of loss(W y(T) + mu, target).
@@ -63,8 +65,10 @@ class Objective:
     regulariser: Regulariser | None = None
 
     def __post_init__(self) -> None:
-        losses.resolved(self.loss)
-        validation.choice(self.reduction, "reduction", ("mean", "sum"))
+        loss = losses.resolved(self.loss)
+        if isinstance(self.loss, str) and isinstance(loss, Loss):
+            object.__setattr__(self, "loss", loss.name)
+        object.__setattr__(self, "reduction", validation.choice(self.reduction, "reduction", ("mean", "sum")))
         if self.regulariser is not None and not isinstance(self.regulariser, Regulariser):
             raise TypeError(
                 "regulariser must be a sum of Tikhonov, L1 and TimeSmoothness, or None, "

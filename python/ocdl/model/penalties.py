@@ -26,7 +26,7 @@ class Penalty:
     parts: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        validation.choice(self.name, "name", PENALTIES)
+        object.__setattr__(self, "name", validation.choice(self.name, "name", PENALTIES))
         object.__setattr__(self, "weight", validation.not_negative(self.weight, "weight"))
         if self.parts is not None:
             object.__setattr__(self, "parts", _names(self.parts))
@@ -76,8 +76,8 @@ class Regulariser:
             if not isinstance(term, Penalty):
                 raise TypeError(f"terms must be Penalty records, got {type(term).__name__}")
         for name, weight in weights.items():
-            validation.choice(name, "the name of a penalty", PENALTIES)
-            terms = (*terms, Penalty(name, validation.not_negative(weight, name)))
+            penalty = validation.choice(name, "the name of a penalty", PENALTIES)
+            terms = (*terms, Penalty(penalty, validation.not_negative(weight, name)))
         merged: dict[tuple[str, tuple[str, ...] | None], float] = {}
         for term in terms:
             key = term.name, term.parts

@@ -14,6 +14,22 @@ from ocdl.base import validation
 
 __all__ = ["Tableau", "tableaux"]
 
+ALIASES = {
+    "ResNet/Euler": "euler",  # the paper's name; "Improved Euler" is spelled like ours
+    "Kutta(3)": "kutta3",
+    "Kutta(4)": "kutta4",
+    "forward_euler": "euler",
+    "explicit_euler": "euler",
+    "heun": "improved_euler",
+    "heun2": "improved_euler",
+    "explicit_midpoint": "midpoint",
+    "rk4": "kutta4",
+    "rk45": "dormand_prince",
+    "dopri5": "dormand_prince",
+    "backward_euler": "implicit_euler",
+    "crank_nicolson": "trapezoidal",
+}
+
 
 class Tableau:
     """The coefficients of a Runge-Kutta method.
@@ -107,7 +123,8 @@ class Tableau:
         Parameters
         ----------
         name : str
-            One of `tableaux()`.
+            One of `tableaux()`; case, "-", "_" and " " do not matter. Other people's names are taken where they mean
+            one method only: ``rk4`` is kutta4, ``dopri5`` and ``rk45`` are dormand_prince, ``heun`` is improved_euler.
 
         Returns
         -------
@@ -118,15 +135,18 @@ class Tableau:
         TypeError
             If `name` is not a string.
         ValueError
-            If no method has this name; the message lists those there are.
+            If no method has this name; the message lists those there are, and which one may be meant.
 
         Examples
         --------
         >>> from ocdl import Tableau
         >>> Tableau.named("improved_euler").A.tolist()
         [[0.0, 0.0], [1.0, 0.0]]
+        >>> Tableau.named("RK4").name
+        'kutta4'
         """
-        return cls._wrap(_core.Tableau.named(validation.text(name, "name")))
+        text = validation.text(name, "name")
+        return cls._wrap(_core.Tableau.named(validation.choice(text, "the name of a tableau", tableaux(), ALIASES)))
 
     @property
     def A(self) -> NDArray[np.float64]:

@@ -133,8 +133,8 @@ def network_from_dict(d: object) -> Network:
     """Return the network of `network_to_dict`, or raise a ValueError that says what is wrong; allocates no controls."""
     arguments = exact_record(d, "the network", [field.name for field in dataclasses.fields(Architecture) if field.init])
     try:
-        validation.choice(arguments["dtype"], "dtype", ("float64", "float32"))
-        return Network(**(arguments | {"tableau": tableau_from_dict(arguments["tableau"])}))
+        dtype = validation.choice(arguments["dtype"], "dtype", ("float64", "float32"))
+        return Network(**(arguments | {"tableau": tableau_from_dict(arguments["tableau"]), "dtype": dtype}))
     except (TypeError, ValueError) as error:
         raise ValueError(f"it describes no valid network: {error!s:.300}") from error
 

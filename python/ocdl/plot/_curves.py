@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation as checks
@@ -30,13 +31,19 @@ class Curves(NamedTuple):
     validation: list[Line2D]
 
 
-def history(histories: Histories, *, legend: bool = True, ax: Axes | None = None) -> Curves:
+def history(
+    histories: Histories, *, evaluated_only: bool = False, legend: bool = True, ax: Axes | None = None
+) -> Curves:
     """Draw the loss over the iterations on logarithmic axes: training solid, validation dashed.
+
+    The start, iteration 0, stands left of iteration 1.
 
     Parameters
     ----------
     histories : History, mapping of names to History, or sequence of History
         One training or several; those of a sequence are named by their numbers.
+    evaluated_only : bool
+        Whether to draw the training loss only where the validation loss is known, so that both are equally fine.
     legend : bool
         Whether to add one.
     ax : Axes, optional
@@ -59,8 +66,10 @@ def history(histories: Histories, *, legend: bool = True, ax: Axes | None = None
     >>> len(curves.training), len(curves.validation)
     (1, 1)
     """
-    courses = [(h.loss, h.val_loss) for h in _named(histories).values()]
-    curves = _draw(histories, courses, legend, ax, every_iteration=True)
+    named = _named(histories)
+    every = not checks.boolean(evaluated_only, "evaluated_only")
+    courses = [(h.loss if every else h.loss[h.evaluated], h.val_loss) for h in named.values()]
+    curves = _draw(histories, courses, legend, ax, every_iteration=every)
     curves.ax.set_yscale("log")
     curves.ax.set_ylabel("loss")
     return curves
@@ -166,11 +175,40 @@ def _draw(
             label = f"{name}, validation" if name else "validation"
             validation.append(_line(ax, one.evaluated, val_values, "--", colour, "", label))
     ax.set_xscale("log")
+    ax.xaxis.set_major_locator(_WithStart())
+    ax.xaxis.set_major_formatter(_Iteration())
+    ax.xaxis.set_minor_locator(_FromOne(subs="auto"))
+    ax.xaxis.set_minor_formatter(_Iteration())
     ax.set_xlabel("iteration")
     ax.grid(alpha=0.3)
     if legend:
         ax.legend(handles=_keys(named, training, validation), frameon=False)
     return Curves(ax, training, validation)
+
+
+class _FromOne(LogLocator):
+    """Ticks of a logarithmic axis, where there are iterations."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        ticks = np.asarray(super().tick_values(vmin, vmax))
+        return ticks[ticks >= 1]
+
+
+class _WithStart(_FromOne):
+    """The same, and one for iteration 0."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        return np.append(START, super().tick_values(vmin, vmax))
+
+
+class _Iteration(LogFormatterSciNotation):
+    """Labels of these ticks: 0 for the start, and powers of ten only where numbers become long."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        if x == START:
+            return "0"
+        usual = super().__call__(x, pos)
+        return f"{x:g}" if usual and x < 10_000 else usual
 
 
 def _line(

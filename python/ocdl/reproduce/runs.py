@@ -23,7 +23,7 @@ POINTS = {"donut1d": make_donut1d, "donut2d": make_donut2d, "squares": make_squa
 DATASETS = tuple(POINTS)  # the paper's, whatever else ocdl may draw
 MNIST = "mnist100"
 TRAINING_DATA, TEST_DATA = 1, 2  # the seeds of the data: the same for all runs, whose own seed is that of the start
-EVAL_EVERY = 10
+EVAL_EVERY, EVAL_SHARE = 10, 0.2  # iterations between evaluations; at first a share of those made
 QUICK = 20  # a quick run makes a 20th of the iterations
 SHOWN = 10  # test samples whose transformation is kept
 
@@ -158,7 +158,7 @@ class Run:
             "freeze": list(settings.freeze),
             "samples": settings.samples,
             "data_seeds": [TRAINING_DATA, TEST_DATA],
-            "eval_every": EVAL_EVERY,
+            "eval_every": [EVAL_EVERY, EVAL_SHARE],
             "scaling": [MNIST_K, MNIST_W] if self.dataset == MNIST else None,
         }
 
@@ -177,9 +177,17 @@ class Run:
             tol=0.0,
             validation=(data.X_test, data.y_test),
             freeze=settings.freeze,
-            eval_every=EVAL_EVERY,
+            eval_every=evaluations(self.iterations),
             stop=stop,
         )
+
+
+def evaluations(iterations: int) -> list[int]:
+    """Return the iterations at which test data are looked at: evenly on a logarithmic axis, then evenly."""
+    found = [0]
+    while found[-1] < iterations:
+        found.append(found[-1] + min(max(1, int(EVAL_SHARE * found[-1])), EVAL_EVERY))
+    return found
 
 
 def runs_of(experiment: str, datasets: tuple[str, ...], seeds: int, quick: bool) -> list[Run]:

@@ -67,7 +67,7 @@ def write_container(path: FilePath, kind: str, description: Mapping[str, Any], a
     finite, got nan``. The arrays have a type in `DTYPES` and names in ASCII.
     """
     name = os.fsdecode(path)
-    validation.choice(kind, "kind", tuple(KINDS))
+    kind = validation.choice(kind, "kind", KINDS)
     for key, value in description.items():
         _require_json(value, key, nesting=2)
     text = json.dumps(description, allow_nan=False)
@@ -93,7 +93,7 @@ def read_container(path: FilePath, kind: str, migrations: Mapping[int, Migration
     arrays of version n, in place, to those of version n + 1. A version without one has changed nothing.
     """
     name = os.fsdecode(path)
-    validation.choice(kind, "kind", tuple(KINDS))
+    kind = validation.choice(kind, "kind", KINDS)
     with open(name, "rb", opener=open_at_once) as file:
         try:
             data, metadata = _read(file)

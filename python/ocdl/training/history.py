@@ -24,7 +24,7 @@ class History:
     """The course of a training.
 
     The first five arrays have an entry for the start and one per iteration. The others belong to the iterations in
-    `evaluated`: the start, every `eval_every` iterations, and the end unless the training was asked to stop.
+    `evaluated`: the start, those that `eval_every` asks for, and the end unless the training was asked to stop.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class History:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the loss over the iterations on logarithmic axes, that of the validation data dashed; return the axes.
 
-        The start has no place on a logarithmic axis and is drawn at 1/2.
+        The start has no place on a logarithmic axis and is drawn at 1/2, where the axis says 0.
         """
         from ocdl import plot
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation as checks
+from ocdl.base.keywords import known_keywords
 from ocdl.base.randomness import seed_of
 from ocdl.model.controls import Controls
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
@@ -17,15 +18,31 @@ from ocdl.training import checkpoint as checkpoints
 from ocdl.training.failure import judged
 from ocdl.training.optimisers import Backtracking, Chain, NewtonCG, Optimiser, stages_of
 from ocdl.training.result import Result, Status, Stop
+from ocdl.training.schedule import Every, Schedule, evaluations
 from ocdl.training.session import Problem, Session, is_lower
 from ocdl.training.watching import TrainingState, Watcher
 
 __all__ = ["train"]
 
 DEFAULT_OPTIMISER = Backtracking()
+KEYWORDS_OF_OTHERS = {
+    "lr": "optimiser=ocdl.Adam(lr=...)",
+    "learning_rate": "optimiser=ocdl.Adam(lr=...)",
+    "batch_size": "optimiser=ocdl.Adam(batch_size=...)",
+    "loss": "objective=ocdl.Objective(loss=...)",
+    "regulariser": "objective=ocdl.Objective(regulariser=...)",
+    "regularizer": "objective=ocdl.Objective(regulariser=...)",
+    "epochs": "max_iter",
+    "n_iter": "max_iter",
+    "iterations": "max_iter",
+    "eval_set": "validation",
+    "verbose": "progress",
+    "seed": "random_state",
+}
 PASSED_ON = ("step", "no_progress", "decrease")  # ends of a stage after which the next optimiser may still get further
 
 
+@known_keywords(KEYWORDS_OF_OTHERS)
 def train(
     net: Network,
     u: Controls,
@@ -46,7 +63,7 @@ def train(
     checkpoint_every: int | None = None,
     resume: str | os.PathLike[str] | None = None,
     random_state: Any = None,
-    eval_every: int = 50,
+    eval_every: int | Sequence[int] = 50,
     patience: int | None = None,
     stop: Stop | None = None,
 ) -> Result:
@@ -76,7 +93,7 @@ def train(
         The training ends as well when an iteration lowers the loss by at most this share of it; 0: never. Not looked at
         by methods whose loss may rise (`Adam`, `GradientDescent`).
     validation : (X, y), optional
-        Data on which loss and score are noted every `eval_every` iterations.
+        Data on which loss and score are noted, as often as `eval_every` says.
     freeze : collection of {"K", "b", "h", "W", "mu"}
         Parts of the controls that stay as they are. The paper's fixed classifier is ``freeze=("W", "mu")``.
     callback : callable, optional
@@ -93,8 +110,9 @@ def train(
         same.
     random_state : None, int, numpy Generator or RandomState
         The source of random batches.
-    eval_every : int
-        Iterations between two evaluations of the scores and the validation loss.
+    eval_every : int or sequence of int
+        Iterations between two evaluations of the scores and the validation loss; or those iterations themselves, which
+        may be dense at first. Start and end are always evaluated.
     patience : int, optional
         The training ends when the validation loss has not become lower in so many evaluations; the controls of the
         lowest one are returned. Needs `validation`.
@@ -124,7 +142,7 @@ def train(
     if not isinstance(net, Network):
         raise TypeError(f"net must be a Network, got {type(net).__name__}")
     max_iter = checks.integer(max_iter, "max_iter", least=0)
-    eval_every = checks.integer(eval_every, "eval_every", least=1)
+    evaluated = evaluations(eval_every)
     if patience is not None:
         patience = checks.integer(patience, "patience", least=1)
         if validation is None:
@@ -142,7 +160,7 @@ def train(
     saver = _storage(session, optimiser, checkpoint, checkpoint_every, resume)
     try:
         with Watcher(callback, progress, max_iter) as watcher:
-            status = _iterate(session, watcher, saver, eval_every, patience)
+            status = _iterate(session, watcher, saver, evaluated, patience)
             watcher.look(session, last=True)
     finally:
         if saver:
@@ -178,22 +196,22 @@ def _storage(
 
 
 def _iterate(
-    session: Session, watcher: Watcher, saver: checkpoints.Saver | None, eval_every: int, patience: int | None
+    session: Session, watcher: Watcher, saver: checkpoints.Saver | None, evaluated: Schedule, patience: int | None
 ) -> Status:
     """Run the session to its end, with everything that is due on the way."""
     if not session.is_started and not session.start():
         return Status.INTERRUPTED
     while not session.stop.requested:
         iteration = session.iteration
-        if iteration % eval_every == 0 and not session.is_evaluated:
+        if iteration in evaluated and not session.is_evaluated:
             session.note_evaluation(keep_best=patience is not None)
             if session.stop.requested:
                 break
         if patience is not None and session.best is not None and session.best.stalled >= patience:
             return Status.VALIDATION
-        due = [_next_multiple(iteration, eval_every)]
+        due = [evaluated.after(iteration)]
         if saver and saver.every is not None:
-            due.append(_next_multiple(iteration, saver.every))
+            due.append(Every(saver.every).after(iteration))
         status = session.advance(min(due))
         if saver and session.iteration > iteration:
             saver.save_if_due(session)
@@ -206,10 +224,6 @@ def _iterate(
         if not session.stop.requested and not session.next_stage():
             return Status.ITERATION_LIMIT if status == "running" else Status[status.upper()]
     return Status.INTERRUPTED
-
-
-def _next_multiple(iteration: int, every: int) -> int:
-    return (iteration // every + 1) * every
 
 
 def _result(session: Session, status: Status, patience: int | None) -> Result:

@@ -10,10 +10,11 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation
+from ocdl.base.keywords import known_keywords
 from ocdl.depth.refinement import INTERPOLATIONS
 from ocdl.model.controls import Controls
 from ocdl.network import Network
-from ocdl.training.loop import DEFAULT_OPTIMISER, train
+from ocdl.training.loop import DEFAULT_OPTIMISER, KEYWORDS_OF_OTHERS, train
 from ocdl.training.optimisers import Chain, Optimiser
 from ocdl.training.result import Result, Status
 
@@ -66,6 +67,7 @@ class MultilevelResult:
         return sum(result.n_iter for result in self.results)
 
 
+@known_keywords(KEYWORDS_OF_OTHERS, also=train)
 def train_multilevel(
     net: Network,
     u: Controls | None,
@@ -128,7 +130,7 @@ def train_multilevel(
     for name in ("checkpoint", "checkpoint_every", "resume"):
         if options.get(name) is not None:
             raise ValueError(f"{name} is not taken: a checkpoint holds the training of one network, not of several")
-    validation.choice(interpolation, "interpolation", INTERPOLATIONS)
+    interpolation = validation.choice(interpolation, "interpolation", INTERPOLATIONS)
     layers = _levels(levels, net.n_layers)
     iterations = _iterations(max_iter, len(layers))
     optimisers = _optimisers(optimiser, len(layers))

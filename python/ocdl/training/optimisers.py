@@ -7,6 +7,8 @@ from typing import Any, cast
 
 from ocdl import _core
 from ocdl.base import validation
+from ocdl.base.keywords import known_keywords
+from ocdl.base.names import meant
 
 __all__ = ["LBFGS", "Adam", "Armijo", "Backtracking", "Chain", "GradientDescent", "NewtonCG"]
 
@@ -22,6 +24,7 @@ class Settings:
         return _core.Method(type(self).__name__, settings)
 
 
+@known_keywords({"lr": "step", "learning_rate": "step", "step_size": "step"})
 @dataclass(frozen=True)
 class GradientDescent(Settings):
     """Algorithm 1 of the paper: ``u <- P(u - step g)``, with the projection P onto the simplex of time steps.
@@ -39,6 +42,7 @@ class GradientDescent(Settings):
         _hold_plain_numbers(self)
 
 
+@known_keywords()
 @dataclass(frozen=True)
 class Backtracking(Settings):
     """Algorithm 2 of the paper: gradient steps of length 1/L, with L found by trial.
@@ -71,6 +75,7 @@ class Backtracking(Settings):
         _hold_plain_numbers(self)
 
 
+@known_keywords()
 @dataclass(frozen=True)
 class Armijo(Settings):
     """Gradient steps of a length t that is found by trial, as in the paper's comparison of Runge-Kutta methods.
@@ -109,6 +114,7 @@ class Armijo(Settings):
         _hold_plain_numbers(self)
 
 
+@known_keywords({"learning_rate": "lr", "learning_rate_init": "lr", "step": "lr", "betas": "beta1", "eps": "epsilon"})
 @dataclass(frozen=True)
 class Adam(Settings):
     """Adam (Kingma and Ba 2015), on all samples or on batches; an iteration is one step.
@@ -143,6 +149,7 @@ class Adam(Settings):
         _hold_plain_numbers(self)
 
 
+@known_keywords({"m": "memory", "history_size": "memory"})
 @dataclass(frozen=True)
 class LBFGS(Settings):
     """The limited-memory BFGS method with a strong Wolfe search.
@@ -167,6 +174,7 @@ class LBFGS(Settings):
         _hold_plain_numbers(self)
 
 
+@known_keywords()
 @dataclass(frozen=True)
 class NewtonCG(Settings):
     """Newton's method with conjugate gradients within a trust region (Steihaug 1983).
@@ -200,7 +208,7 @@ class NewtonCG(Settings):
     max_trials: int = 25
 
     def __post_init__(self) -> None:
-        validation.choice(self.curvature, "curvature", _core.curvature_names())
+        object.__setattr__(self, "curvature", validation.choice(self.curvature, "curvature", _core.curvature_names()))
         validation.positive(self.radius, "radius")
         _fraction(self.forcing, "forcing")
         validation.integer(self.max_products, "max_products", least=1)
@@ -210,6 +218,12 @@ class NewtonCG(Settings):
 
 Optimiser = GradientDescent | Backtracking | Armijo | Adam | LBFGS | NewtonCG
 SINGLE_OPTIMISERS = (GradientDescent, Backtracking, Armijo, Adam, LBFGS, NewtonCG)
+ALIASES = {
+    "gd": "GradientDescent",
+    "newton": "NewtonCG",
+    "algorithm 1": "GradientDescent",
+    "algorithm 2": "Backtracking",
+}
 
 
 class Chain:
@@ -260,9 +274,17 @@ class Chain:
 def single_optimiser(value: Any, name: str) -> Optimiser:
     """Return an optimiser that is not a chain."""
     if not isinstance(value, SINGLE_OPTIMISERS):
-        known = ", ".join(kind.__name__ for kind in SINGLE_OPTIMISERS)
-        raise TypeError(f"{name} must be one of {known}, got {value!r}")
+        known = [kind.__name__ for kind in SINGLE_OPTIMISERS]
+        spelled = meant(value, known, ALIASES) if isinstance(value, str) else None
+        hint = f"; did you mean ocdl.{spelled}()?" if spelled else ""
+        raise TypeError(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}")
     return value
+
+
+def named(name: object, argument: str = "optimiser") -> Optimiser:
+    """Return the optimiser of this name, ``"adam"`` or ``"L-BFGS"``, with the settings that it has by default."""
+    known = {type(optimiser).__name__: optimiser for optimiser in without_settings()}
+    return known[validation.choice(name, argument, known, ALIASES)]
 
 
 def without_settings() -> list[Optimiser]:

@@ -76,7 +76,7 @@ class Problem:
 
 
 class Evaluated(NamedTuple):
-    """What is computed every `eval_every` iterations."""
+    """What is computed at those iterations that are evaluated."""
 
     iteration: int
     score: float

@@ -22,8 +22,8 @@ SHORTEST_PAUSE = 0.1  # seconds
 class TrainingState:
     """Where a training stands, as a callback sees it; `controls` are a copy.
 
-    The score and what belongs to the validation data are those of the last evaluation, every `eval_every` iterations;
-    NaN before the first, or where there are none.
+    The score and what belongs to the validation data are those of the last evaluation, of which `eval_every`
+    says when they are made; NaN before the first, or where there are none.
     """
 
     iteration: int

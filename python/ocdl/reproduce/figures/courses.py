@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from ocdl import plot
+from ocdl.plot._curves import START
 from ocdl.reproduce.figures._figure import Figure, Table
 from ocdl.reproduce.results import Results
 from ocdl.reproduce.store import Outcome
@@ -22,16 +23,16 @@ DATASETS = ("donut1d", "donut2d", "spiral", "squares")  # in the order of the pa
 def draw_courses(outcomes: list[dict[str, Outcome]], quantity: str, ax: Axes) -> Any:
     """Draw a quantity of the first seed as lines, and behind each the range that it has over all seeds."""
     first = {name: outcome.history for name, outcome in outcomes[0].items()}
-    curves = (plot.history if quantity == "loss" else plot.accuracy)(first, ax=ax)
+    curves = plot.history(first, evaluated_only=True, ax=ax) if quantity == "loss" else plot.accuracy(first, ax=ax)
     legend = ax.get_legend()
     for text in legend.get_texts() if legend else ():
         text.set_text(text.get_text().replace("validation", "test"))
     for name, line in zip(first, curves.training, strict=True):
-        courses = [_evaluated(seed[name].history, quantity) for seed in outcomes]
-        length = min(map(len, courses))
-        together = np.stack([course[:length] for course in courses])
-        at = np.maximum(first[name].evaluated[:length], 0.5)
-        ax.fill_between(at, together.min(axis=0), together.max(axis=0), color=line.get_color(), alpha=0.15, linewidth=0)
+        histories = [seed[name].history for seed in outcomes]
+        common = reduce(np.intersect1d, [history.evaluated for history in histories])
+        together = [_evaluated(history, quantity)[np.isin(history.evaluated, common)] for history in histories]
+        low, high = np.min(together, axis=0), np.max(together, axis=0)
+        ax.fill_between(np.maximum(common, START), low, high, color=line.get_color(), alpha=0.15, linewidth=0)
     return curves
 
 

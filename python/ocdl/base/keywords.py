@@ -1,0 +1,60 @@
+"""Keywords that do not exist: the TypeError says which one may be meant."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from ocdl.base.names import NO_ALIASES, did_you_mean
+
+Called = TypeVar("Called", bound=Callable[..., Any])
+
+
+def known_keywords(
+    instead: Mapping[str, str] = NO_ALIASES, *, also: Callable[..., Any] | None = None
+) -> Callable[[Called], Called]:
+    """Return a decorator of a function or a class: its calls refuse unknown keywords with a suggestion.
+
+    ``train(optimizer=...)`` raises ``TypeError: train() got an unexpected keyword argument 'optimizer'; did you mean
+    'optimiser'?``. Signature, name and docstring stay what they are.
+
+    Parameters
+    ----------
+    instead : mapping
+        What to suggest for keywords that other libraries have, where no similar one exists here.
+    also : callable, optional
+        Who gets the keywords that the function passes on.
+    """
+
+    def decorate(called: Called) -> Called:
+        if isinstance(called, type):
+            kind = cast(Any, called)
+            kind.__init__ = _checked(kind.__init__, instead, also)
+            return called
+        return cast(Called, _checked(called, instead, also))
+
+    return decorate
+
+
+def _checked(
+    function: Callable[..., Any], instead: Mapping[str, str], also: Callable[..., Any] | None
+) -> Callable[..., Any]:
+    known = dict.fromkeys([*_keywords(function), *(_keywords(also) if also else ())])
+
+    @wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        for keyword in keywords:
+            if keyword not in known:
+                name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
+                hint = f"; did you mean {instead[keyword]!r}?" if keyword in instead else did_you_mean(keyword, known)
+                raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}{hint}")
+        return function(*args, **keywords)
+
+    return call
+
+
+def _keywords(function: Callable[..., Any]) -> Iterable[str]:
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [name for name, parameter in inspect.signature(function).parameters.items() if parameter.kind in kinds]
