@@ -97,8 +97,8 @@ def test_two_commands_from_a_table_to_predictions(run: Run, tmp_path: Path) -> N
     assert code == 0
     assert "left out        10 rows without a target" in out
     assert err.splitlines() == [
-        f"ocdl: warning: {data}: column 1 is left out: it looks like an index without a name",
-        f"ocdl: warning: {data}: column 6 ('name') is left out: more than 50 different texts are in it",
+        f"ocdl: warning: {data}: column 1 is left out: an index without a name",
+        f"ocdl: warning: {data}: column 6 ('name') is left out: more than 50 different texts",
     ]
     code, out, err = run("predict", model, new, "--id", "name", "--proba")
     assert (code, err) == (0, "")
@@ -187,6 +187,7 @@ def test_options_reach_the_estimator(
             "--loss huber is none of squared, cross_entropy; choose one",
         ),
         (("--features", "z"), "no column is named 'z'"),
+        (("--target", "Outcome"), "did you mean 'outcome'"),
         (("--features", "outcome"), "--features has 'outcome', which is the target"),
         (("--drop", "9"), "--drop 9 is none of the 7 columns"),
         (("--drop", "1,2,3", "4", "5", "6"), "there is no column to learn from beside the target"),
@@ -455,12 +456,12 @@ SEVERAL = [f"text {i:02d}" for i in range(MOST_VALUES)]
         (pd.array([1, None], dtype="Int64"), Feature("c", 0)),
         (["1", "unknown", *map(str, range(20))], Feature("c", 0, missing=("unknown",))),
         (["1", "two"], Feature("c", 0, "text", values=("1", "two"))),
-        ([None, None], "nothing is in it"),
-        (["", "NA"], "nothing is in it"),
-        ([1j, 2j], "neither numbers nor texts nor dates are in it"),
-        ([[1], [2]], "neither numbers nor texts nor dates are in it"),
+        ([None, None], "no values"),
+        (["", "NA"], "no values"),
+        ([1j, 2j], "neither numbers nor texts nor dates"),
+        ([[1], [2]], "neither numbers nor texts nor dates"),
         (SEVERAL, Feature("c", 0, "text", values=tuple(SEVERAL))),
-        ([*SEVERAL, "one more"], "more than 50 different texts are in it"),
+        ([*SEVERAL, "one more"], "more than 50 different texts"),
     ],
 )  # fmt: skip
 def test_columns_are_recognised(cells: Any, expected: Feature | str) -> None:
@@ -502,7 +503,7 @@ def test_only_training_rows_are_measured() -> None:
 def test_an_index_without_a_name_is_left_out(write: Write) -> None:
     for text in (",a\n7,5\n9,2\n", "Unnamed: 0,a\n0,5\n1,2\n", '"",a\nx,5\ny,2\n'):
         sheet = read_sheet(write(text))
-        with pytest.warns(TableWarning, match="column 1 is left out: it looks like an index without a name"):
+        with pytest.warns(TableWarning, match="column 1 is left out: an index without a name"):
             encoding, _ = learn(sheet, list(sheet.frame.columns), None, np.arange(2))
         assert encoding.feature_names == ["a"]
     sheet = read_sheet(write("".join(f"{i},{i % 3}\n" for i in range(20))))  # which has no names at all

@@ -23,7 +23,7 @@ DATES = (
     *("%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
 )
 BOOLEANS = {"true": 1.0, "false": 0.0}
-NOTHING, STRANGE = "nothing is in it", "neither numbers nor texts nor dates are in it"  # why a column is left out
+NOTHING, STRANGE = "no values", "neither numbers nor texts nor dates"  # why a column is left out
 INFINITE = ("inf", "infinity")
 
 
@@ -110,7 +110,7 @@ def _recognised_by_texts(sheet: Sheet, name: str, codes: LabelArray, texts: list
         if not np.isnan(_days(present, written)).any():
             return Feature(name, position, "date", format=written)
     if len(present) > MOST_VALUES:
-        return f"more than {MOST_VALUES} different texts are in it"
+        return f"more than {MOST_VALUES} different texts"
     return Feature(name, position, "text", values=tuple(sorted(present)))
 
 

@@ -56,7 +56,7 @@ def _usable(sheet: Sheet, candidates: Iterable[str], keep_index: bool) -> list[F
     left_out: dict[str, list[str]] = {}
     for name in candidates:
         is_index = not keep_index and _is_index(sheet, name)
-        feature = "it looks like an index without a name" if is_index else recognised(sheet, name)
+        feature = "an index without a name" if is_index else recognised(sheet, name)
         if isinstance(feature, str):
             left_out.setdefault(feature, []).append(sheet.column(name))
             continue

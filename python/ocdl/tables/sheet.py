@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ocdl.base.names import did_you_mean
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -115,4 +117,4 @@ def resolved(entry: str, names: list[str], option: str, source: str = "") -> int
         if 1 <= int(entry) <= len(names):
             return int(entry) - 1
         raise TableError(f"{source}{option} {entry} is none of the {len(names)} columns")
-    raise TableError(f"{source}no column is named {entry!r:.80}; there are {listed(names)}")
+    raise TableError(f"{source}no column is named {entry!r:.80}; there are {listed(names)}{did_you_mean(entry, names)}")
