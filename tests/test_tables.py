@@ -18,6 +18,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from subprocesses import run_python
 
 import ocdl
@@ -396,6 +398,29 @@ def test_hostile_files(name: str, write: Write, run: Run, tmp_path: Path) -> Non
     assert time.perf_counter() - start < 5
     assert_error(result, message)
     assert os.listdir(tmp_path) == ["table.csv"]
+
+
+MARKS = (b",", b";", b"\t", b"|", b"\n", b"\n", b"\r", b'"', b"#", b" ", b"\xef\xbb\xbf", b"\xe9", b"\0")
+CELLS = (b"1", b"2.5", b"1,5", b"-3e5", b"x y", b"", b"NA", b"2020-01-01", b"31.12.2020", b"true", b"inf", b"1e999")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(MARKS + 2 * CELLS), max_size=40).map(b"".join))
+def test_whatever_the_bytes_there_is_a_table_or_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    """And what a table becomes when it is learned is what it becomes later."""
+    path = tmp_path_factory.getbasetemp() / "fuzz.csv"
+    path.write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TableWarning)
+        try:
+            sheet = read_sheet(str(path))
+            encoding, values = learn(sheet, list(sheet.frame.columns), None, np.arange(len(sheet)))
+        except TableError:
+            return
+        np.testing.assert_array_equal(encoding.matrix(sheet), values)
+        assert from_record(to_record(encoding)) == encoding
 
 
 @pytest.mark.parametrize(

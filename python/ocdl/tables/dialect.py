@@ -8,8 +8,17 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ocdl.tables.sheet import TableError, counted_names
-from ocdl.tables.source import BYTE_ORDER_MARK, COMMENT, LONGEST_LINE, Layout, Source, read_bytes, require_utf8
+from ocdl.tables.sheet import counted_names
+from ocdl.tables.source import (
+    BYTE_ORDER_MARK,
+    COMMENT,
+    LONGEST_LINE,
+    Layout,
+    Source,
+    read_bytes,
+    require_utf8,
+    without_single_returns,
+)
 
 SEPARATORS = "\t;,|"  # in this order: with a semicolon between cells a comma can be a decimal mark
 FRONT = 2**18  # bytes that are looked at
@@ -55,14 +64,15 @@ def detect(source: Source, known: Collection[str] = (), label: int | None = None
     The column of the labels, where that is known, tells whether names that look like numbers are names.
     """
     front, only_returns = _front(source)
+    front = front.replace(b"\r", b"\n") if only_returns else without_single_returns(front)
     text = require_utf8(source, front, 0)
-    lines = io.StringIO(text.replace("\r", "\n") if only_returns else text, newline="\n").readlines()
+    lines = io.StringIO(text, newline="\n").readlines()
     skipped = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), 0)
     separator = _separator(lines[skipped:], text)
     rows = _rows(lines[skipped:], separator)
     _require_closed_quotes(source, lines[skipped:], separator, skipped, is_all=len(front) < FRONT)
     if not rows:
-        raise source.error("it is empty")
+        raise source.error("row 1 has a cell that is too long" if text.strip() else "it is empty")
     width = len(rows[0].cells)
     if width > MOST_COLUMNS:
         raise source.error(f"row {skipped + rows[0].line} has {width} columns; {MOST_COLUMNS} are read at most")
@@ -121,9 +131,8 @@ def _rows(lines: Sequence[str], separator: str) -> list[_Row]:
         for cells in reader:
             if any(cell.strip() for cell in cells):
                 rows.append(_Row(reader.line_num, [cell.strip() for cell in cells]))
-    except csv.Error as error:
-        if not rows:
-            raise TableError(f"row {reader.line_num}: {error}") from error
+    except csv.Error:  # a cell that is too long for csv, which pandas may read
+        pass
     widths = [len(row.cells) for row in rows if not row.cells[0].startswith("#")]
     return [row for row in rows if not (row.cells[0].startswith("#") and widths and len(row.cells) != widths[0])]
 
@@ -166,7 +175,7 @@ def _has_header(rows: list[_Row], label: int | None, known: Collection[str], dec
 
 def _in_comment(line: str, separator: str, rows: list[_Row], decimal: str) -> list[str] | None:
     """Return the names in a comment right before the first row, if there is one for every column."""
-    cells = [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
+    cells = [cell.strip() for cell in line.split(separator)]
     if len(cells) < 2 or len(cells) != len(rows[0].cells) or not line.startswith(COMMENT.decode()):
         return None
     cells[0] = cells[0].lstrip("# ") or cells[0]

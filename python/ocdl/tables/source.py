@@ -10,6 +10,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -32,6 +33,7 @@ LARGE = 20_000_000  # bytes from which on reading is shown
 GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 COMMENT = b"#"
+SINGLE_RETURN = re.compile(rb"\r(?!\n)")
 QUOTE = ord('"')
 
 
@@ -137,7 +139,7 @@ class CheckedLines:
         if len(self._rest) > LONGEST_LINE:
             line = self._line + block.count(b"\n") + 1
             raise self._source.error(f"row {line} is longer than {LONGEST_LINE} bytes")
-        return block[:end]
+        return without_single_returns(block[:end])
 
     def _checked(self, block: bytes) -> bytes:
         if b"\0" in block:
@@ -196,6 +198,13 @@ class CheckedLines:
                 return
         columns = f"{count} columns" if count > 1 else "one column"
         raise self._source.error(f"row {line} has {columns}, but row {self._layout.measured} has {self._layout.width}")
+
+
+def without_single_returns(lines: bytes) -> bytes:
+    """Return lines with a blank for every carriage return inside of them, which pandas would take for their end."""
+    if lines.count(b"\r") == lines.count(b"\r\n"):
+        return lines
+    return SINGLE_RETURN.sub(b" ", lines)
 
 
 def require_utf8(source: Source, block: bytes, lines_before: int) -> str:
