@@ -23,7 +23,7 @@ REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("py
   print(*(r for name in sys.argv[1:] for r in g[name] if not r.startswith("ocdl")), sep="\n")'
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-cpp test-python soak sanitize check format dev clean distclean
+.PHONY: help demo test test-cpp test-python test-all soak sanitize check format dev clean distclean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -46,6 +46,10 @@ test-cpp: $(VENV)/.test
 
 test-python: $(VENV)/.installed $(VENV)/.test test-cpp
 	$(ON_PATH) $(BIN)/python -m pytest -n auto --maxprocesses=4 --timeout=300 $(PYTEST_ARGS)
+
+EXTRAS := parquet
+test-all: $(VENV)/.installed $(VENV)/.extras  ## install the extras into .venv and run the tests that need them
+	$(ON_PATH) $(BIN)/python -m pytest -n auto --maxprocesses=4 --timeout=300 -m extras
 
 # The fuzzer that looks at coverage has no wheel for every system; the table says where it was left out.
 soak: $(VENV)/.installed $(VENV)/.test  ## run the long tests at their full counts and print a table; SOAK_ARGS=--brief takes a minute
@@ -84,7 +88,7 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.build $(VENV)/.test $(VENV)/.dev: pyproject.toml
+$(VENV)/.build $(VENV)/.test $(VENV)/.extras $(VENV)/.dev: pyproject.toml
 $(VENV)/.build: $(VENV)/.created
 	$(REQUIREMENTS) build > $@.txt
 	$(PIP) install -r $@.txt cmake ninja
@@ -92,6 +96,11 @@ $(VENV)/.build: $(VENV)/.created
 
 $(VENV)/.test: $(VENV)/.build
 	$(REQUIREMENTS) test > $@.txt
+	$(PIP) install -r $@.txt
+	@touch $@
+
+$(VENV)/.extras: $(VENV)/.test
+	$(REQUIREMENTS) $(EXTRAS) > $@.txt
 	$(PIP) install -r $@.txt
 	@touch $@
 

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,10 @@ from subprocesses import interrupted, run_python
 
 import ocdl
 from ocdl.cli import main, train
-from ocdl.cli._models import Description
-from ocdl.estimator import defaults
+from ocdl.storage import container
 from ocdl.storage.container import FORMAT_VERSION
+from ocdl.tables.migrations import OLD_FIELDS
+from ocdl.training.optimisers import SINGLE_OPTIMISERS
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = ("--layers", "3", "--max-iter", "20")
@@ -121,25 +121,37 @@ def test_defaults_are_those_of_the_estimator() -> None:
     from ocdl.cli import _parser
 
     chosen = _parser().parse_args(["train", "--data", "spiral", "--out", "m"])
-    ours = (chosen.architecture, chosen.tableau, chosen.layers, chosen.loss, chosen.max_iter)
-    theirs = ocdl.ODEClassifier()
-    assert ours == (theirs.architecture, theirs.tableau, theirs.n_layers, theirs.loss, theirs.max_iter)
-    assert chosen.field == theirs.field
-    assert theirs.optimiser is None
-    assert train.OPTIMISERS[chosen.optimiser] == defaults.OPTIMISER == ocdl.Adam(lr=0.01)
+    ours = (chosen.architecture, chosen.tableau, chosen.layers, chosen.max_iter, chosen.field)
+    for theirs in (ocdl.ODEClassifier(), ocdl.ODERegressor()):
+        assert ours == (theirs.architecture, theirs.tableau, theirs.n_layers, theirs.max_iter, theirs.field)
+    assert {chosen.loss, chosen.optimiser, chosen.lr, chosen.batch_size, chosen.alpha, chosen.patience} == {None}
 
 
-def test_optimisers_are_all_that_need_no_settings() -> None:
-    assert set(train.OPTIMISERS) >= {"adam", "backtracking", "armijo", "lbfgs", "newton-cg"}
-    named = {name.replace("-", ""): type(optimiser).__name__.lower() for name, optimiser in train.OPTIMISERS.items()}
-    assert all(name == kind for name, kind in named.items())
-    for name, optimiser in train.OPTIMISERS.items():
-        assert name == "adam" or optimiser == type(optimiser)()
+def test_optimisers_are_all_there_are(run: Run, tmp_path: Path) -> None:
+    kinds = {kind.__name__.lower() for kind in SINGLE_OPTIMISERS}
+    assert {name.replace("-", "") for name in train.OPTIMISERS} == kinds
+    for name, used in (("Newton_CG", "newton-cg"), ("Algorithm 2", "backtracking"), ("L-BFGS", "lbfgs")):
+        path = tmp_path / "m.ocdl"
+        argv = (
+            "train",
+            "--data",
+            "donut1d",
+            *QUICK,
+            "--optimiser",
+            name,
+            "--tableau",
+            "RK4",
+            "--architecture",
+            "ResNet",
+        )
+        assert run(*argv, "--quiet", "--out", path) == (0, "", "")
+        model = ocdl.load_model(path)
+        assert (model.estimator.optimiser, model.network.tableau.name) == (used, "kutta4")
 
 
 def test_the_command_line_is_read_without_what_is_heavy() -> None:
-    code = "import sys; from ocdl.cli import _parser; _parser(); print({'sklearn', 'matplotlib'} & {*sys.modules})"
-    assert run_python(code) == "set()"
+    found = "{'sklearn', 'matplotlib', 'pandas'} & {*sys.modules}"
+    assert run_python(f"import sys; from ocdl.cli import _parser; _parser(); print({found})") == "set()"
 
 
 @pytest.mark.parametrize("data", train.GENERATORS)
@@ -147,7 +159,7 @@ def test_the_papers_data(data: str, run: Run, tmp_path: Path) -> None:
     code, out, _ = run("train", "--data", data, *QUICK, "--seed", 3, "--out", tmp_path / "m.ocdl", "--json")
     assert code == 0
     facts = json.loads(out)
-    assert facts["iterations"] == 20
+    assert facts["iterations"] <= 40  # 20 under a weak prior, 20 under the whole one
     assert facts["test_samples"] == pytest.approx((facts["train_samples"] + facts["test_samples"]) / 4, abs=1)
     assert 0.4 < facts["test_accuracy"] <= 1
 
@@ -176,7 +188,7 @@ def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "optimiser"), [("cross_entropy", "adam"), ("squared", "adam"), ("cross_entropy", "newton-cg")]
+    ("loss", "optimiser"), [("cross_entropy", "adam"), ("squared", "lbfgs"), ("cross_entropy", "newton-cg")]
 )
 def test_predictions_are_those_of_the_pipeline(loss: str, optimiser: str, iris: Path, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "m.ocdl"
@@ -186,8 +198,7 @@ def test_predictions_are_those_of_the_pipeline(loss: str, optimiser: str, iris: 
     X, y = load_iris(return_X_y=True)
     y = SPECIES[y]
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=38, stratify=y, random_state=5)
-    method = {"adam": None, "newton-cg": ocdl.NewtonCG()}[optimiser]
-    estimator = ocdl.ODEClassifier(n_layers=3, max_iter=20, loss=loss, optimiser=method, random_state=5)
+    estimator = ocdl.ODEClassifier(n_layers=3, max_iter=20, loss=loss, optimiser=optimiser, random_state=5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it has not converged
         pipeline = make_pipeline(StandardScaler(), estimator).fit(X_train, y_train)
@@ -278,6 +289,12 @@ def test_files_of_the_estimator_are_read(run: Run, tmp_path: Path, iris: Path) -
 # ---- inspect ----
 
 
+def save_as_version_1(path: Path, *arguments: Any, **metadata: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(container, "FORMAT_VERSION", 1)
+        ocdl.save(path, *arguments, **metadata)
+
+
 def test_inspect(model: Path, run: Run) -> None:
     code, out, err = run("inspect", model)
     assert (code, err) == (0, "")
@@ -287,15 +304,16 @@ def test_inspect(model: Path, run: Run) -> None:
     assert facts["format_version"] == FORMAT_VERSION
     assert facts["ocdl"] == ocdl.__version__
     assert facts["time_steps"]["count"] == facts["network"]["n_layers"] == 3
-    assert facts["metadata"]["command_line"]["target_name"] == "species"
+    assert facts["table"] == facts["metadata"]["table"]
+    assert facts["table"]["target"] == {"name": "species", "position": 4}
 
 
 def test_a_terminal_shows_what_a_file_says_and_does_not_obey_it(run: Run, tmp_path: Path) -> None:
     path, rows = tmp_path / "m.ocdl", tmp_path / "rows.csv"
     net = ocdl.Network(1, 1)
     text = "\x1b]0;title\x07\x1b[2J\ud800"
-    description = Description([text, "b"], "squared", [0.0], [1.0], [text], text, 1)
-    ocdl.save(path, net, net.controls(), command_line=asdict(description), **{text: text})
+    old = dict(zip(OLD_FIELDS, ([text, "b"], "squared", [0.0], [1.0], [text], text, 1), strict=True))
+    save_as_version_1(path, net, net.controls(), command_line=old)
     rows.write_text("0\n")
     code, out, err = run("inspect", path)
     assert (code, err) == (0, "")
@@ -337,20 +355,17 @@ def test_inspect_counts_the_steps_and_knows_networks_without_classes(run: Run, t
         ("a,b\n", "it has a header, but no samples"),
         ("1\n2\n", "row 1 has one column"),
         ("1,2,a\n3,b\n", "row 2 has 2 columns, but row 1 has 3"),
-        ("x,y,z\n1,2,a\n3,four,b\n", "row 3, column 2 ('y'): 'four' is no number"),
-        ("1,2,a\n\n3,,b\n", "row 3, column 2: the value is missing"),
-        ("1,2,a\n3,NaN,b\n", "row 2, column 2: the value is missing: 'NaN'"),
-        ("NA,2,a\n3,4,b\n", "row 1, column 1: the value is missing: 'NA'; row 1 is no header"),
-        ("1,2,a\n3,inf,b\n", "row 2, column 2: 'inf' is no number"),
-        ("1,2,a\n3,1e999,b\n", "row 2, column 2: '1e999' is too large"),
-        ("1,2,a\n3,1_000,b\n", "row 2, column 2: '1_000' is no number"),
-        ("1,2,a\n3,4,\n", "row 2, column 3: the label is missing"),
+        ("x,y,z\n1,2,\n3,4,\n", "column 3 ('z') is the target, but nothing is in it"),
+        ("x,y,z\n" + ",?,a\nNA,,b\n" * 4, "there is no column to learn from"),
+        ("1,2,a\n\n3,inf,b\n" + "1,2,a\n3,4,b\n" * 5, "row 3, column 2: 'inf' is no finite number"),
+        ("1,2,a\n3,1e999,b\n" + "1,2,a\n3,4,b\n" * 5, "row 2, column 2: '1e999' is no finite number"),
+        ("1,2,a\n3,4,\n", "column 3 has one class, 'a'"),
         ("x,y\n1,a\n2,a\n", "column 2 ('y') has one class, 'a'"),
         ("x,x,y\n1,2,a\n3,4,b\n", "row 1: the header has 'x' twice"),
-        ('1,"a\n2,b\n', "row 2: unexpected end of data"),
+        ('1,"a\n2,b\n', "row 1 has a quotation mark that is never closed"),
         ("1,a\n2,b\n3,b\n", "class 'a' has one sample"),
         ("1,a\n2,b\n3,b\n4,a\n", "both need one of each of the 2 classes"),
-        ("1e308,a\n-1e308,a\n1e308,b\n-1e308,b\n" * 4, "feature 1 are too large to be standardised"),
+        ("1e308,a\n-1e308,a\n1e308,b\n-1e308,b\n" * 4, "column 1: the numbers are too large to be standardised"),
         (b"\xff\xfe\x00", "it is no text in UTF-8"),
     ],
 )
@@ -402,10 +417,10 @@ def test_files_that_are_no_npz(content: bytes | str, run: Run, tmp_path: Path) -
         ((), "required: COMMAND"),
         (("fly",), "invalid choice: 'fly'"),
         (("train", "--out", "m"), "required: --data"),
-        (("train", "--data", "spiral"), "required: --out"),
+        (("train", "--data", "spiral"), "needed is --out MODEL"),
         (("train", "--data", "spiralll", "--out", "m"), "'spiralll' is no file and none of donut1d"),
         (("train", "--data", ".", "--out", "m"), "Is a directory: '.'"),
-        (("train", "--data", "spiral", "--target", "a", "--out", "m"), "--target is for CSV files"),
+        (("train", "--data", "spiral", "--target", "a", "--out", "m"), "--target is for tables with columns"),
         (("train", "--data", "spiral", "--out", "m", "--layers", "0"), "--layers: must be a whole number from 1"),
         (("train", "--data", "spiral", "--out", "m", "--seed", "-1"), "--seed: must be a whole number from 0"),
         (("train", "--data", "spiral", "--out", "m", "--test-size", "1"), "--test-size: must be at least 0"),
@@ -429,7 +444,7 @@ def test_bad_options(
 
 
 @pytest.mark.parametrize(
-    ("target", "message"), [("colour", "no column is named 'colour'; row 1 has a, b"), ("6", "none of the 5 columns")]
+    ("target", "message"), [("colour", "no column is named 'colour'; there are a, b"), ("6", "none of the 5 columns")]
 )
 def test_a_target_that_is_not_there(target: str, message: str, iris: Path, run: Run, tmp_path: Path) -> None:
     assert_one_line_error(run("train", "--data", iris, "--target", target, "--out", tmp_path / "m"), message)
@@ -439,7 +454,7 @@ def test_a_target_that_is_not_there(target: str, message: str, iris: Path, run: 
     ("text", "message"),
     [
         ("a,b,c\n1,2,3\n", "the header lacks column 'd'"),
-        ("a,b,c,d,e\n1,2,3,4,5\n", "the header has column 'e'"),
+        ("a,e\n1,2\n", "the header lacks columns b, c, d; the model was trained on a, b, c, d"),
         ("1,2,3\n", "row 1 has 3 columns, but the model takes 4 features"),
         ("a,b,c,d\n1,2,3,x\n", "row 2, column 4 ('d'): 'x' is no number"),
         ("", "it is empty"),
@@ -459,6 +474,47 @@ def test_files_that_hold_no_classifier(model: Path, iris: Path, run: Run, tmp_pa
     net, u, metadata = ocdl.load(model)
     ocdl.save(model, net, u)
     assert_one_line_error(run("predict", model, iris), "holds a network without classes")
+    table = metadata["table"]
+    for part, value in [
+        ("width", -1),
+        ("names", ["a"]),
+        ("names", [1, 2, 3, 4]),
+        ("names", ["a", "a", "b", "c"]),
+        ("positions", [0, 1, 2, 9]),
+        ("positions", [0, 0, 1, 2]),
+        ("positions", []),
+        ("fill", "much"),
+        ("fill", [True] * 4),
+        ("mean", [0.0]),
+        ("mean", [None] * 4),
+        ("scale", [0.0] * 4),
+        ("kinds", {"a": "picture"}),
+        ("kinds", {"z": "text"}),
+        ("kinds", {"a": "text"}),
+        ("kinds", {"a": "date"}),
+        ("values", {"a": ["x"]}),
+        ("formats", {"a": "ISO8601"}),
+        ("missing", {"a": [1]}),
+        ("missing", {"a": ["x"] * 2}),
+        ("target", {"name": "species"}),
+        ("target", {"name": 3, "position": 4}),
+        ("target", {"name": "species", "position": 0}),
+        ("surprise", 1),
+    ]:
+        ocdl.save(model, net, u, **metadata | {"table": table | {part: value}})
+        for command in (("predict", model, iris), ("inspect", model)):
+            assert_one_line_error(run(*command), "holds no estimator that this ocdl can load")
+    for changed in ({"kinds": {"a": "text"}, "values": {"a": ["x", "y"]}}, {"kinds": []}, {"width": 3}):
+        ocdl.save(model, net, u, **metadata | {"table": table | changed})
+        assert_one_line_error(run("predict", model, iris), "holds no estimator that this ocdl can load")
+
+
+def test_files_of_version_1_that_hold_no_classifier(iris: Path, run: Run, tmp_path: Path) -> None:
+    path, net = tmp_path / "m.ocdl", ocdl.Network(4, 2, n_outputs=3)
+    values = (SPECIES.tolist(), "squared", [0.0] * 4, [1.0] * 4, list("abcd"), "species", 4)
+    old = dict(zip(OLD_FIELDS, values, strict=True))
+    save_as_version_1(path, net, net.init(0), command_line=old)
+    assert run("predict", path, iris)[0] == run("inspect", path)[0] == 0
     for part, value in [
         ("classes", ["a"]),
         ("classes", [[], [], []]),
@@ -472,9 +528,9 @@ def test_files_that_hold_no_classifier(model: Path, iris: Path, run: Run, tmp_pa
         ("target_position", 9),
         ("surprise", 1),
     ]:
-        ocdl.save(model, net, u, command_line=metadata["command_line"] | {part: value})
-        for command in (("predict", model, iris), ("inspect", model)):
-            assert_one_line_error(run(*command), "holds no classifier that this ocdl can load")
+        save_as_version_1(path, net, net.init(0), command_line=old | {part: value})
+        for command in (("predict", path, iris), ("inspect", path)):
+            assert_one_line_error(run(*command), "m.ocdl", "estimator that this ocdl can load")
 
 
 @pytest.mark.parametrize("function", ["fsync", "replace"])
@@ -576,11 +632,17 @@ def test_ctrl_c(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("info") == (130, "", "ocdl: interrupted\n")
 
 
-def test_ctrl_c_ends_a_training_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    endless = "-m ocdl train --data spiral --layers 20000 --max-iter 1000000 --out"
-    result = interrupted(*endless.split(), str(tmp_path / "m.ocdl"))
-    assert result == (130, "", "ocdl: interrupted\n")
-    assert list(tmp_path.iterdir()) == []
+def test_ctrl_c_ends_a_training_and_keeps_what_was_learned(tmp_path: Path) -> None:
+    path = tmp_path / "m.ocdl"
+    endless = "-m ocdl train --data spiral --layers 2000 --max-iter 1000000 --optimiser backtracking --alpha 0 --out"
+    code, out, err = interrupted(*endless.split(), str(path))
+    assert code == 130
+    assert "it was asked to stop" in out
+    assert err.splitlines()[0] == "ocdl: ending the training; Ctrl-C once more gives up what has been learned"
+    assert err.splitlines()[-1].startswith("ocdl: interrupted after ")
+    assert f"what has been learned is in {str(path)!r}" in err
+    assert list(tmp_path.iterdir()) == [path]
+    assert len(ocdl.load_model(path).predict(np.zeros((3, 2)))) == 3
 
 
 # ---- fields ----

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import make_golden as golden
 import numpy as np
+import pandas as pd
 import pytest
 
 import ocdl
 from ocdl import ODEClassifier
-from ocdl.cli._models import load_classifier
+from ocdl.tables.columns import Feature
+from ocdl.tables.encoding import Encoding, Target
 
 
 def expected(name: str) -> dict[str, Any]:
@@ -63,7 +66,22 @@ def test_estimators(name: str) -> None:
 
 
 def test_models_of_the_command_line() -> None:
-    wanted, model = expected("command_line"), load_classifier(str(golden.FOLDER / "command_line.ocdl"))
-    assert model.description == golden.command_line_model().description
-    assert_close(model.probabilities(np.array(wanted["inputs"])), wanted["outputs"])
-    assert model.predict(np.array(wanted["inputs"])) == wanted["classes"]
+    """Version 1 had a kind of file for them alone, without an estimator in it."""
+    wanted, model = expected("command_line"), ocdl.load_model(golden.FOLDER / "command_line.ocdl")
+    length, width = Feature("length", 0, mean=0.5, scale=2.0), Feature("width", 1, mean=-0.5, scale=1.0)
+    assert model.encoding == Encoding((length, width), 3, named=True, target=Target("is it?", 2))
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.estimator.loss == "cross_entropy"
+    assert_close(model.predict_proba(np.array(wanted["inputs"])), wanted["outputs"])
+    assert model.predict(np.array(wanted["inputs"])).tolist() == wanted["classes"]
+    frame = pd.DataFrame(wanted["inputs"], columns=["length", "width"])
+    assert model.predict(frame[["width", "length"]]).tolist() == wanted["classes"]
+
+
+def test_old_and_new_models_of_the_command_line_are_one_kind(tmp_path: Path) -> None:
+    model, wanted = ocdl.load_model(golden.FOLDER / "command_line.ocdl"), expected("command_line")
+    model.save(tmp_path / "new.ocdl")
+    again = ocdl.load_model(tmp_path / "new.ocdl")
+    assert again.encoding == model.encoding
+    assert again.estimator.get_params() == model.estimator.get_params()
+    assert_close(again.predict_proba(np.array(wanted["inputs"])), wanted["outputs"])

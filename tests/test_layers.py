@@ -101,13 +101,14 @@ PACKAGE = Path(__file__).parents[1] / "python" / "ocdl"
 COMPILED = ("_load_core", "_core", "_cpu")  # what chooses the core, and what it chooses from
 FRONT = "ocdl"  # the package itself: its public names
 ROOMS = (
-    *("_core", "base", "storage", "model", "depth", "analysis", "network", "training", "datasets", "estimator", "plot"),
-    *("losses", FRONT, "page", "bench", "reproduce", "cli", "__main__"),
+    *("_core", "base", "storage", "model", "depth", "analysis", "network", "training", "datasets", "estimator"),
+    *("tables", "plot", "losses", FRONT, "page", "bench", "reproduce", "cli", "__main__"),
 )
 AGAINST_THE_ARROW = {  # imports inside of functions, each with its reason
     ("training/history.py", "ocdl.plot"): "History.plot is a shortcut to a picture; matplotlib is imported to draw it",
 }
-HEAVY = ("ocdl.estimator", "ocdl.plot", "ocdl.reproduce", "ocdl.cli._demo_page")  # scikit-learn or matplotlib in them
+# scikit-learn, pandas or matplotlib are in them
+HEAVY = ("ocdl.estimator", "ocdl.tables", "ocdl.plot", "ocdl.reproduce", "ocdl.cli._demo_page")
 MOST_FLAT_MODULES = 12
 
 

@@ -63,6 +63,7 @@ __all__ = [
     "datasets",
     "get_num_threads",
     "load",
+    "load_model",
     "losses",
     "plot",
     "project_simplex",
@@ -77,12 +78,15 @@ __version__ = _version("ocdl")
 if _TYPE_CHECKING:
     from ocdl import plot
     from ocdl.estimator import ODEClassifier, ODERegressor
+    from ocdl.tables.model import load_model
 
 
 def __getattr__(name: str) -> _Any:
-    """Import what needs scikit-learn or matplotlib when it is asked for: they take longer than everything else."""
+    """Import what needs scikit-learn, pandas or matplotlib when it is asked for: that takes longer than all else."""
     if name in ("ODEClassifier", "ODERegressor"):
         return getattr(_import_module("ocdl.estimator"), name)
+    if name == "load_model":
+        return _import_module("ocdl.tables.model").load_model
     if name == "plot":
         return _import_module("ocdl.plot")
     raise AttributeError(f"module 'ocdl' has no attribute {name!r}")

@@ -13,6 +13,7 @@ import ocdl
 from ocdl.cli import bench, demo, info, inspect, predict, reproduce, train
 from ocdl.cli._output import UserError, printable
 from ocdl.storage.container import ModelFileError
+from ocdl.tables.sheet import TableError
 
 __all__ = ["main"]
 
@@ -34,10 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(argv)
     except BrokenPipeError:
         code = NOBODY_READS
-    except KeyboardInterrupt:
-        _complain("interrupted")
+    except KeyboardInterrupt as interrupt:
+        _complain(str(interrupt) or "interrupted")
         code = INTERRUPTED
-    except (UserError, ModelFileError) as error:
+    except (UserError, ModelFileError, TableError) as error:
         _complain(f"error: {error}")
         code = MISTAKE
     except OSError as error:

@@ -6,6 +6,8 @@ import argparse
 import errno
 import json
 import os
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -38,6 +40,17 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
     """Add the option ``--seed``."""
     seed = whole_number(0, 2**32 - 1)
     parser.add_argument("--seed", default=0, type=seed, metavar="N", help="of everything random (%(default)s)")
+
+
+def shows_progress(arguments: argparse.Namespace) -> bool:
+    """Return whether somebody looks on who wants to know how far a command is."""
+    return not getattr(arguments, "quiet", False) and not arguments.json and sys.stderr.isatty()
+
+
+def print_warnings(caught: Iterable[warnings.WarningMessage]) -> None:
+    """Write each warning as one line to stderr, none of them twice."""
+    for message in dict.fromkeys(" ".join(str(warning.message).splitlines()) for warning in caught):
+        print(f"ocdl: warning: {printable(message)}", file=sys.stderr)
 
 
 def whole_number(least: int, greatest: int) -> Callable[[str], int]:

@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 from safetensors import safe_open
 
-from ocdl.cli._models import KEY, load_classifier
-from ocdl.cli._output import add_command, aligned, json_text
+from ocdl.cli._output import add_command, aligned, json_text, printable
 from ocdl.model.controls import Controls
 from ocdl.network import files
+from ocdl.tables.encoding import Encoding, Target
+from ocdl.tables.migrations import OLD_KEY
+from ocdl.tables.model import load_model
+from ocdl.tables.record import to_record
+from ocdl.tables.sheet import counted_name
 
+MOST_COLUMNS = 100  # that are shown
 EXAMPLES = """\
   ocdl inspect model.ocdl
   ocdl inspect model.ocdl --json"""
@@ -22,13 +27,13 @@ EXAMPLES = """\
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
     parser = add_command(commands, "inspect", "show what a model file holds", EXAMPLES)
-    parser.add_argument("model", metavar="MODEL", help="a file of ocdl train, ODEClassifier.save or ocdl.save")
+    parser.add_argument("model", metavar="MODEL", help="a file of ocdl train, an estimator's save or ocdl.save")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the network, its time steps, its classes and the metadata."""
-    facts = describe(arguments.model)
+    facts, encoding = describe(arguments.model)
     if arguments.json:
         print(json_text(facts))
         return
@@ -48,29 +53,53 @@ def run(arguments: argparse.Namespace) -> None:
         "pruning": facts["pruning"]["statement"],
         "classes": "not stored" if facts["classes"] is None else ", ".join(map(str, facts["classes"])),
         "features": "not named" if facts["feature_names"] is None else ", ".join(facts["feature_names"]),
+        "target": "not stored" if encoding is None or encoding.target is None else _column(encoding.target),
         "metadata": ", ".join(facts["metadata"]) or "none",
     }
     print(aligned(lines))
+    if encoding is not None and len(encoding.features) <= MOST_COLUMNS:
+        print("columns")
+        print(aligned(_columns(encoding)))
 
 
-def describe(path: str) -> dict[str, Any]:
-    """Return what a model file holds, for JSON."""
+def describe(path: str) -> tuple[dict[str, Any], Encoding | None]:
+    """Return what a model file holds, for JSON, and what the columns of a table become."""
     network, controls, metadata = files.load(path)
-    description = load_classifier(path).description if metadata.keys() & {KEY, "estimator"} else None
+    model = load_model(path) if metadata.keys() & {OLD_KEY, "estimator"} else None
     with safe_open(path, framework="numpy") as file:
         header = file.metadata()
     saving = network.saving(controls)
-    return {
+    facts = {
         "format_version": int(header["format_version"]),
         "ocdl": json.loads(header["description"])["ocdl"],
         "network": files.network_to_dict(network),
         "n_controls": network.n_controls,
         "time_steps": _steps(controls) if network.residual else None,
         "pruning": {"kept": saving.kept, "factor": saving.factor, "statement": str(saving)},
-        "classes": None if description is None else description.classes,
-        "feature_names": None if description is None else description.feature_names,
+        "classes": model.classes_.tolist() if model is not None and model.is_classifier else None,
+        "feature_names": None if model is None else model.feature_names,
+        "table": None if model is None else to_record(model.encoding),
         "metadata": metadata,
     }
+    return facts, None if model is None else model.encoding
+
+
+def _column(target: Target) -> str:
+    return counted_name(target.position) if target.name is None else target.name
+
+
+def _columns(encoding: Encoding) -> dict[str, object]:
+    """Return a line for every column, and one for the target."""
+    lines: dict[str, object] = {}
+    for feature in encoding.features:
+        if feature.kind == "text":
+            meaning = f"text: {', '.join(feature.values)}"
+        else:
+            written = f" as {feature.format}" if feature.format else ""
+            missing = "must not be missing" if feature.fill is None else f"{feature.fill:.6g} if missing"
+            meaning = f"{feature.kind}{written}: minus {feature.mean:.6g}, over {feature.scale:.6g}; {missing}"
+        lines[f"  {printable(feature.name)}"] = meaning
+    return lines
 
 
 def _steps(controls: Controls) -> dict[str, Any]:

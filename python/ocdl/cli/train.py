@@ -1,231 +1,301 @@
-"""``ocdl train``: a classifier from a file of samples."""
+"""``ocdl train``: a model from a table of samples."""
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
 import re
-import sys
 import time
 import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ocdl.base.validation import FloatArray
-from ocdl.cli._models import Classifier, Description
-from ocdl.cli._output import UserError, add_command, add_seed, aligned, json_text, require_place_for, whole_number
-from ocdl.cli._tables import Table, read_table
+from ocdl.base.validation import LabelArray
+from ocdl.cli._fitting import cross_validated, fitted, scores
+from ocdl.cli._interrupts import Interrupted, ending_the_training
+from ocdl.cli._output import (
+    UserError,
+    add_command,
+    add_seed,
+    aligned,
+    json_text,
+    name_among,
+    print_warnings,
+    require_place_for,
+    whole_number,
+)
+from ocdl.cli._samples import Samples, read_samples
 from ocdl.datasets import GENERATORS
 from ocdl.estimator import defaults
-from ocdl.model.architecture import FIELDS, PRESETS
+from ocdl.model.architecture import FIELDS, PRESET_ALIASES, PRESETS
+from ocdl.model.losses import ALIASES as LOSS_ALIASES
 from ocdl.model.losses import names_of
+from ocdl.model.tableau import ALIASES as TABLEAU_ALIASES
 from ocdl.model.tableau import tableaux
-from ocdl.network import Network
-from ocdl.training.optimisers import Optimiser, without_settings
+from ocdl.tables.model import TableModel
+from ocdl.training.optimisers import ALIASES as OPTIMISER_ALIASES
+from ocdl.training.optimisers import SINGLE_OPTIMISERS
 
 POSITIVE = whole_number(1, 2**31 - 1)
+SCORES = {"accuracy": "accuracy", "log_loss": "log loss", "r2": "R^2", "error": "error"}
 
 
-def _option(optimiser: Optimiser) -> str:
+def _option(optimiser: str) -> str:
     """Return the name of an optimiser on the command line: ``newton-cg`` for `NewtonCG`."""
-    return re.sub("(?<=[a-z])(?=[A-Z])", "-", type(optimiser).__name__).lower()
+    return re.sub("(?<=[a-z])(?=[A-Z])", "-", optimiser).lower()
 
 
-OPTIMISERS = tuple(_option(optimiser) for optimiser in without_settings())
+OPTIMISERS = tuple(_option(kind.__name__) for kind in SINGLE_OPTIMISERS)
 EXAMPLES = """\
   ocdl train --data spiral --out spiral.ocdl
   ocdl train --data iris.csv --target species --out iris.ocdl
+  ocdl train --data houses.csv --target price --regression --drop id --out houses.ocdl
+  ocdl train --data patients.parquet --target outcome --cv 5
   ocdl train --data digits.npz --architecture odenet+simplex --tableau kutta4 --layers 10 --out digits.ocdl
 
-A CSV file has commas, semicolons or tabs between its columns, and a header or none. An NPZ file
-has the arrays X, of shape (samples, features), and y, of shape (samples,). Inputs are
-standardised; the model file holds how, so that ocdl predict takes them as they are."""
+A table is a CSV file (commas, semicolons, tabs or | between its columns, a header or none, also
+packed by gzip), a Parquet file, or - for CSV from stdin. Numbers are standardised and missing ones
+filled in, texts of up to 50 values become 0 and 1, dates become days, rows without a target are left
+out. The model file holds how, so that ocdl predict takes tables as they are. An NPZ file has the
+arrays X, of shape (samples, features), and y, of shape (samples,). Ctrl-C ends the training and
+writes what has been learned."""
 
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
-    parser = add_command(commands, "train", "train a classifier and write it to a model file", EXAMPLES)
-    parser.add_argument("--data", required=True, metavar="DATA", help=f"{', '.join(GENERATORS)}, or a CSV or NPZ file")
-    parser.add_argument("--out", required=True, metavar="MODEL", help="the model file to write; .ocdl is customary")
-    parser.add_argument("--target", metavar="COLUMN", help="name or number of the column of labels (the last one)")
-    parser.add_argument("--architecture", default=defaults.ARCHITECTURE, choices=tuple(PRESETS), help="(%(default)s)")
+    parser = add_command(commands, "train", "train a model and write it to a model file", EXAMPLES)
     parser.add_argument(
-        "--tableau",
-        default=defaults.TABLEAU,
-        choices=tableaux(),
-        metavar="NAME",
-        help=f"{', '.join(tableaux())} (%(default)s)",
+        "--data", required=True, metavar="DATA", help=f"{', '.join(GENERATORS)}, or a CSV, Parquet or NPZ file, or -"
     )
-    parser.add_argument("--field", default=defaults.FIELD, choices=FIELDS, help="the vector field (%(default)s)")
+    parser.add_argument("--out", metavar="MODEL", help="the model file to write; .ocdl is customary")
+    _add_columns(parser)
+    _add_network(parser)
+    _add_training(parser)
     parser.add_argument(
-        "--layers", default=defaults.N_LAYERS, type=POSITIVE, metavar="N", help="number of steps (%(default)s)"
-    )
-    parser.add_argument("--loss", default=defaults.CLASSIFIER_LOSS, choices=names_of("classes"), help="(%(default)s)")
-    parser.add_argument(
-        "--max-iter", default=defaults.MAX_ITER, type=POSITIVE, metavar="N", help="iterations (%(default)s)"
-    )
-    add_seed(parser)
-    parser.add_argument(
-        "--optimiser", choices=OPTIMISERS, help=f"({_option(defaults.OPTIMISER)}, first under a weak prior)"
+        "--test-size", type=_share, metavar="SHARE", help=f"of the samples, held out ({TEST_SIZE}; with --cv none)"
     )
     parser.add_argument(
-        "--test-size", default=0.25, type=_share, metavar="SHARE", help="of the samples, held out (%(default)s)"
+        "--cv", type=whole_number(2, 1000), metavar="FOLDS", help="measure how well it predicts by cross validation"
     )
-    parser.add_argument("--no-scaling", action="store_true", help="take the inputs as they are")
     parser.add_argument("--quiet", action="store_true", help="write nothing but errors, and JSON if asked for")
     parser.set_defaults(run=run)
 
 
+TEST_SIZE = 0.25
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--target", metavar="COLUMN", help="name or number of the column to predict (the last one)")
+    parser.add_argument("--features", nargs="+", metavar="COLUMN", help="the columns to learn from (all others)")
+    parser.add_argument("--drop", nargs="+", metavar="COLUMN", help="columns to leave out")
+    parser.add_argument("--regression", action="store_true", help="predict measurements, not classes")
+    parser.add_argument("--no-scaling", action="store_true", help="take numbers as they are")
+
+
+def _add_network(parser: argparse.ArgumentParser) -> None:
+    presets = name_among(PRESETS, PRESET_ALIASES)
+    parser.add_argument(
+        "--architecture",
+        default=defaults.ARCHITECTURE,
+        type=presets,
+        metavar="NAME",
+        help=f"{', '.join(PRESETS)} (%(default)s)",
+    )
+    parser.add_argument(
+        "--tableau",
+        default=defaults.TABLEAU,
+        type=name_among(tableaux(), TABLEAU_ALIASES),
+        metavar="NAME",
+        help=f"{', '.join(tableaux())} (%(default)s)",
+    )
+    parser.add_argument(
+        "--field",
+        default=defaults.FIELD,
+        type=name_among(FIELDS),
+        metavar="NAME",
+        help=f"{', '.join(FIELDS)} (%(default)s)",
+    )
+    parser.add_argument(
+        "--layers", default=defaults.N_LAYERS, type=POSITIVE, metavar="N", help="number of steps (%(default)s)"
+    )
+
+
+def _add_training(parser: argparse.ArgumentParser) -> None:
+    losses = [*names_of("classes"), *names_of("numbers")]
+    usual = f"{defaults.CLASSIFIER_LOSS}, with --regression {defaults.REGRESSOR_LOSS}"
+    parser.add_argument(
+        "--loss", type=name_among(losses, LOSS_ALIASES), metavar="NAME", help=f"{', '.join(losses)} ({usual})"
+    )
+    parser.add_argument(
+        "--max-iter", default=defaults.MAX_ITER, type=POSITIVE, metavar="N", help="iterations (%(default)s)"
+    )
+    parser.add_argument(
+        "--optimiser",
+        type=name_among(OPTIMISERS, {text: _option(name) for text, name in OPTIMISER_ALIASES.items()}),
+        metavar="NAME",
+        help=f"{', '.join(OPTIMISERS)} ({_option(type(defaults.OPTIMISER).__name__)}, first under a weak prior)",
+    )
+    parser.add_argument("--lr", type=_positive, metavar="RATE", help="the learning rate, of adam unless named")
+    parser.add_argument("--batch-size", type=POSITIVE, metavar="N", help="the samples of a step of adam (all)")
+    parser.add_argument(
+        "--alpha",
+        type=_alpha,
+        metavar="FACTOR",
+        help=f"of the prior: more for noisier data, or cv ({defaults.ALPHA})",
+    )
+    parser.add_argument(
+        "--patience", type=POSITIVE, metavar="N", help="stop early, after N evaluations without a better one"
+    )
+    add_seed(parser)
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Train, print how it went, and write the model file."""
-    require_place_for(arguments.out, arguments.data)
-    table = _table(arguments.data, arguments.target, arguments.seed)
-    training, held_out = _split(table.labels, arguments.test_size, arguments.seed)
-    classifier, facts = _fit(table, training, arguments)
-    accuracies = {
-        name: _accuracy(classifier, table.rows[rows], table.labels[rows]) if len(rows) else None
-        for name, rows in (("train_accuracy", training), ("test_accuracy", held_out))
-    }
-    classifier.save(arguments.out)
-    facts = {"train_samples": len(training), "test_samples": len(held_out)} | accuracies | facts
-    facts["out"] = arguments.out
+    if arguments.out is None and arguments.cv is None:
+        raise UserError("needed is --out MODEL, the file to write, or --cv FOLDS, to measure only")
+    if arguments.cv is not None and arguments.test_size:
+        raise UserError("--cv and --test-size are two ways to measure; leave one of them out")
+    fitting = names_of("numbers" if arguments.regression else "classes")
+    if arguments.loss not in (None, *fitting):
+        advice = "leave out --regression" if arguments.regression else "add --regression"
+        raise UserError(f"--loss {arguments.loss} is none of {', '.join(fitting)}; choose one of them, or {advice}")
+    if arguments.out is not None:
+        require_place_for(arguments.out, arguments.data)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        samples = read_samples(arguments)
+        facts: dict[str, Any] = {"rows_without_target": samples.n_left_out}
+        if arguments.cv is not None:
+            facts["cv"] = {"folds": arguments.cv} | cross_validated(samples, arguments.cv, arguments)
+        if arguments.out is not None:
+            facts |= _train(samples, arguments)
+    if not arguments.quiet:
+        print_warnings(caught)
     if arguments.json:
         print(json_text(facts))
     elif not arguments.quiet:
         print(_report(facts))
+    if facts.get("interrupted"):
+        raise Interrupted(
+            f"interrupted after {facts['iterations']} iterations; what has been learned is in {arguments.out!r}"
+        )
 
 
-def _table(data: str, target: str | None, seed: int) -> Table:
-    if data in GENERATORS:
-        if target is not None:
-            raise UserError(f"--target is for CSV files; {data} has labels of its own")
-        return Table(*GENERATORS[data](random_state=seed))
-    if not os.path.exists(data):
-        raise UserError(f"--data {data!r} is no file and none of {', '.join(GENERATORS)}")
-    return read_table(data, target)
+def _train(samples: Samples, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Train on the rows that are not held out, write the model, and return what is to be said about it."""
+    share = arguments.test_size if arguments.test_size is not None else TEST_SIZE if arguments.cv is None else 0.0
+    training, held_out = _split(samples, share, arguments)
+    start = time.perf_counter()
+    with ending_the_training() as pressed:
+        model, values = fitted(samples, samples.rows[training], arguments, [pressed])
+    seconds = time.perf_counter() - start
+    facts: dict[str, Any] = {"train_samples": len(training), "test_samples": len(held_out)}
+    for name, places in (("train", training), ("test", held_out)):
+        found = scores(model, values[samples.rows[places]], samples.targets[places]) if len(places) else {}
+        facts |= {f"{name}_{score}": found.get(score) for score in _scores_of(arguments)}
+    _save(model, arguments.out)
+    return facts | {
+        "loss": float(model.estimator.history_.loss[-1]),
+        "iterations": int(model.estimator.n_iter_),
+        "status": model.estimator.status_.value,
+        "seconds": round(seconds, 3),
+        "out": arguments.out,
+        "interrupted": pressed.is_pressed,
+    }
 
 
-def _split(labels: NDArray[Any], share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _scores_of(arguments: argparse.Namespace) -> tuple[str, str]:
+    return ("r2", "error") if arguments.regression else ("accuracy", "log_loss")
+
+
+def _save(model: TableModel, path: str) -> None:
+    try:
+        model.save(path)
+    except ValueError as error:  # too many features or classes for the header of a file
+        raise UserError(f"{path!r} cannot hold the model: {error}") from error
+
+
+def _split(samples: Samples, share: float, arguments: argparse.Namespace) -> tuple[LabelArray, LabelArray]:
     """Return the places of the samples to train on and of those held out, with equal shares of every class."""
     from sklearn.model_selection import train_test_split
 
-    places = np.arange(len(labels))
-    held_out = math.ceil(share * len(labels))
+    places = np.arange(len(samples.rows))
+    held_out = math.ceil(share * len(places))
     if held_out == 0:
         return places, places[:0]
-    classes, counts = np.unique(labels, return_counts=True)
-    if counts.min() < 2:
-        alone = classes[counts.argmin()].item()
+    n_classes = 1
+    if not arguments.regression:
+        classes, counts = np.unique(samples.targets, return_counts=True)
+        n_classes = len(classes)
+        if counts.min() < 2:
+            alone = classes[counts.argmin()].item()
+            raise UserError(
+                f"class {alone!r} has one sample, which cannot be trained on and held out; --test-size 0 holds "
+                f"nothing out (there are {n_classes} classes: are they measurements? --regression learns those)"
+            )
+    if min(held_out, len(places) - held_out) < n_classes:
         raise UserError(
-            f"class {alone!r} has one sample, which cannot be trained on and held out; "
-            f"--test-size 0 holds nothing out (there are {len(classes)} classes: are they measurements?)"
+            f"--test-size {share:g} of {len(places)} samples leaves {len(places) - held_out} to train on and "
+            f"{held_out} held out; both need one of each of the {n_classes} classes at least"
         )
-    if min(held_out, len(labels) - held_out) < len(classes):
-        raise UserError(
-            f"--test-size {share:g} of {len(labels)} samples leaves {len(labels) - held_out} to train on and "
-            f"{held_out} held out; both need one of each of the {len(classes)} classes at least"
-        )
-    training, testing = train_test_split(places, test_size=held_out, stratify=labels, random_state=seed)
+    stratify = None if arguments.regression else samples.targets
+    training, testing = train_test_split(places, test_size=held_out, stratify=stratify, random_state=arguments.seed)
     return training, testing
 
 
-def _fit(table: Table, training: NDArray[np.int64], arguments: argparse.Namespace) -> tuple[Classifier, dict[str, Any]]:
-    from ocdl.estimator import ODEClassifier
-
-    rows, labels = table.rows[training], table.labels[training]
-    mean, scale = _standardisation(rows, arguments.no_scaling)
-    estimator = ODEClassifier(
-        architecture=arguments.architecture,
-        n_layers=arguments.layers,
-        tableau=arguments.tableau,
-        field=arguments.field,
-        loss=arguments.loss,
-        optimiser=arguments.optimiser,
-        max_iter=arguments.max_iter,
-        random_state=arguments.seed,
-        verbose=int(not arguments.quiet and not arguments.json and sys.stderr.isatty()),
-    )
-    if arguments.field == "hamiltonian":
-        estimator.augment += (rows.shape[1] + estimator.augment) % 2  # positions and momenta
-    try:
-        Network.preset(
-            arguments.architecture,
-            rows.shape[1],
-            arguments.layers,
-            tableau=arguments.tableau,
-            field=arguments.field,
-            augment=estimator.augment,
-        )
-    except ValueError as error:
-        raise UserError(str(error)) from error
-    start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            estimator.fit((rows - mean) / scale, labels)
-        except FloatingPointError as error:
-            raise UserError(str(error)) from error
-    seconds = time.perf_counter() - start
-    for warning in [] if arguments.quiet else caught:
-        print(f"ocdl: warning: {' '.join(str(warning.message).splitlines())}", file=sys.stderr)
-    description = Description(
-        classes=estimator.classes_.tolist(),
-        loss=arguments.loss,
-        mean=mean.tolist(),
-        scale=scale.tolist(),
-        feature_names=table.feature_names,
-        target_name=table.target_name,
-        target_position=table.target_position,
-    )
-    facts = {
-        "loss": float(estimator.history_.loss[-1]),
-        "iterations": int(estimator.n_iter_),
-        "status": estimator.status_.value,
-        "seconds": round(seconds, 3),
-    }
-    return Classifier(estimator.network_, estimator.controls_, description), facts
-
-
-def _standardisation(rows: FloatArray, no_scaling: bool) -> tuple[FloatArray, FloatArray]:
-    """Return mean and scale of each feature, computed as scikit-learn does."""
-    from sklearn.preprocessing import StandardScaler
-
-    if no_scaling:
-        return np.zeros(rows.shape[1]), np.ones(rows.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaler = StandardScaler().fit(rows)
-    bad = np.flatnonzero(~(np.isfinite(scaler.mean_) & np.isfinite(scaler.scale_)))
-    if len(bad):
-        raise UserError(f"the numbers of feature {bad[0] + 1} are too large to be standardised")
-    return scaler.mean_, scaler.scale_
-
-
-def _accuracy(classifier: Classifier, rows: FloatArray, labels: NDArray[Any]) -> float:
-    return float(np.mean(np.array(classifier.predict(rows)) == labels))
-
-
 def _report(facts: dict[str, Any]) -> str:
-    lines: dict[str, object] = {
-        "train accuracy": f"{facts['train_accuracy']:.4f} of {facts['train_samples']} samples",
-        "test accuracy": f"{facts['test_accuracy']:.4f} of {facts['test_samples']} samples"
-        if facts["test_samples"]
-        else "no samples held out",
-        "loss": f"{facts['loss']:.6g}",
-        "iterations": f"{facts['iterations']}: {facts['status']}",
-        "seconds": f"{facts['seconds']:.2f}",
-        "model file": facts["out"],
-    }
-    return aligned(lines)
+    lines: dict[str, object] = {}
+    if facts["rows_without_target"]:
+        lines["left out"] = f"{facts['rows_without_target']} rows without a target"
+    for score, name in SCORES.items():
+        found = facts.get("cv", {}).get(score)
+        if found is not None:
+            lines[f"{name} in {len(found)} folds"] = f"{np.mean(found):.4f}, spread {np.std(found):.4f}"
+    if "out" not in facts:
+        return aligned(lines)
+    score = "accuracy" if "train_accuracy" in facts else "r2"
+    for part in ("train", "test"):
+        count = facts[f"{part}_samples"]
+        lines[f"{part} {SCORES[score]}"] = (
+            f"{facts[f'{part}_{score}']:.4f} of {count} samples" if count else "no samples held out"
+        )
+    if score == "r2" and facts["test_samples"]:
+        lines["test error"] = f"{facts['test_error']:.6g}, the root of the mean square"
+    return aligned(
+        lines
+        | {
+            "loss": f"{facts['loss']:.6g}",
+            "iterations": f"{facts['iterations']}: {facts['status']}",
+            "seconds": f"{facts['seconds']:.2f}",
+            "model file": facts["out"],
+        }
+    )
 
 
 def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = math.nan
+    share = _real(text)
     if not 0 <= share < 1:
         raise argparse.ArgumentTypeError(f"must be at least 0 and below 1, got {text!r}")
     return share
+
+
+def _positive(text: str) -> float:
+    value = _real(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a positive number, got {text!r}")
+    return value
+
+
+def _alpha(text: str) -> float | str:
+    value = _real(text)
+    if text != "cv" and not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number that is not negative, or cv, got {text!r}")
+    return "cv" if text == "cv" else value
+
+
+def _real(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

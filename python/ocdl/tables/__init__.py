@@ -1,0 +1,1 @@
+"""Tables: files of samples, what their columns become in numbers, and models that know both."""
