@@ -83,7 +83,7 @@ class Sample:
         vector = net.init(random_state=1).to_vector()
         simplex = net.time_steps == "simplex"
         core = method._core_method(3)
-        return _core.make_training(net._core_network, evaluator, vector, core, [], simplex, 0.0, math.nan, 0.0)
+        return _core.make_training(net._core_network, evaluator, vector, core, [], simplex, 0.0, 0.0, math.nan, 0.0)
 
     def evaluator(self, cuts: list[int], part: int, add_up: Any) -> _core.Evaluator:
         X, y, weights = self.part(cuts[part], cuts[part + 1])

@@ -10,6 +10,7 @@ import pytest
 import reference
 from problems import ACTIVATIONS, FIELDS, TABLEAUX, random_problem
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
 
 import ocdl
 from ocdl import Network, Objective
@@ -99,6 +100,7 @@ def test_files_keep_the_field(field: str, dtype: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("field", FIELDS)
 def test_the_estimator_takes_a_field(field: str) -> None:
     X, y = ocdl.datasets.make_donut2d(100, random_state=0)
+    X = StandardScaler().fit_transform(X)
     model = ocdl.ODEClassifier(field=field, n_layers=10, max_iter=100, random_state=0, augment=2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -129,7 +129,12 @@ def estimator_of_version_1(path: Path, regulariser: Any) -> ODEClassifier:
     model = ODEClassifier(n_layers=3, max_iter=200, tol=1e-2, random_state=0).fit(X, Y)
     model.save(path)
     description, arrays, _ = read_container(path, "model")
-    description["metadata"]["estimator"]["parameters"]["regulariser"] = regulariser
+    stored = description["metadata"]["estimator"]
+    del stored["kind"]
+    stored["classes"] = stored.pop("targets")["classes"]
+    stored["parameters"]["regulariser"] = regulariser
+    for name in ("learning_rate", "batch_size", "alpha", "patience"):
+        del stored["parameters"][name]
     write_version(1, path, "model", description, arrays)
     return model
 
@@ -140,7 +145,9 @@ def test_estimators_of_version_1_keep_their_regulariser(regulariser: Any, tmp_pa
     weights = regulariser and {name: getattr(regulariser, name) for name in names}
     model = estimator_of_version_1(tmp_path / "m", weights)
     loaded = ODEClassifier.load(tmp_path / "m")
-    assert loaded.get_params() == model.get_params() | {"regulariser": regulariser}
+    alpha = 0.0 if regulariser is None else 1.0  # there was no prior, and a regulariser replaces it
+    as_it_was = {"regulariser": regulariser, "alpha": alpha, "optimiser": Adam(lr=0.01)}
+    assert loaded.get_params() == model.get_params() | as_it_was
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
     loaded.save(tmp_path / "again")
     assert read_container(tmp_path / "again", "model").version == FORMAT_VERSION

@@ -118,8 +118,8 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     >>> import ocdl
     >>> X, y = make_moons(200, noise=0.1, random_state=0)
     >>> model = make_pipeline(StandardScaler(), ocdl.ODEClassifier(random_state=0)).fit(X, y)
-    >>> model.score(X, y)
-    1.0
+    >>> model.score(X, y) > 0.99
+    True
     """
 
     @known_keywords(KEYWORDS_OF_OTHERS)
