@@ -362,6 +362,7 @@ WITHOUT_NUMBERS = {
     "datasets.load_mnist100",
     "get_num_threads",
     "load",
+    "load_model",
     "save",
     "tableaux",
 }

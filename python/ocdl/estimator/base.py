@@ -198,7 +198,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         callbacks: list[Callback],
         rng: np.random.RandomState,
     ) -> Result:
-        """Train, with the default optimiser first under a weak prior and then under the whole one."""
+        """Train, first under a weak prior and then under the whole one."""
         noise = self._noise(samples)
         early = validation.boolean(self.early_stopping, "early_stopping")
         whole: dict[str, Any] = {
@@ -218,7 +218,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         }
         first = None
         weak = min(WEAK_ITERATIONS, int(WEAK_SHARE * whole["max_iter"]))
-        if optimiser is None and alpha > 0 and not is_warm and weak > 0:
+        if alpha > 0 and not is_warm and weak > 0:
             objective = self._objective(network, samples.total, alpha, noise, weak=True)
             first = train(network, start, samples.X, samples.y, objective=objective, max_iter=weak, **common)
             start = first.controls
@@ -271,7 +271,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise ValueError(f"validation_fraction must be below 1, got {self.validation_fraction}")
         if validated is not None:
             return samples, validated
-        if share == 0 and self.early_stopping:
+        if validation.boolean(self.early_stopping, "early_stopping") and share == 0:
             share = defaults.VALIDATION_FRACTION
         if share == 0:
             return samples, None

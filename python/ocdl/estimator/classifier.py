@@ -65,7 +65,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         "squared" is the paper's. A loss of one's own, as `Objective` takes it, is given labels 0, 1, ...; with a method
         ``probabilities(outputs)`` it has `predict_proba` as well.
     optimiser : str, optimiser or None
-        None: L-BFGS, first under a weak prior, until the loss hardly falls any more. Or any of `GradientDescent`,
+        None: L-BFGS until the loss hardly falls any more. Or any of `GradientDescent`,
         `Backtracking`, `Armijo`, `Adam`, `LBFGS`, `NewtonCG`, by name or as an object, or a `Chain`.
     max_iter : int
         Iterations at most. A warning says when the loss was still falling by an amount that matters.
@@ -280,8 +280,11 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         return canonical(X, labels, weights)
 
     def _targets_of(self, y: Any) -> LabelArray:
-        labels = np.searchsorted(self.classes_, y).clip(0, len(self.classes_) - 1)
-        unknown = np.flatnonzero(self.classes_[labels] != y)
+        try:
+            labels = np.searchsorted(self.classes_, y).clip(0, len(self.classes_) - 1)
+            unknown = np.flatnonzero(self.classes_[labels] != y)
+        except TypeError as error:
+            raise TypeError(f"y must hold labels of the kind of the classes, {self.classes_}: {error}") from error
         if len(unknown):
             raise ValueError(f"y has the class {y[unknown[0]]!r}, which is none of {self.classes_}")
         numbers: LabelArray = labels.astype(np.int64)
