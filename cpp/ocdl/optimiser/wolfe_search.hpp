@@ -15,7 +15,7 @@ class WolfeSearch {
   WolfeSearch(Index size, int max_trials) : max_trials_(max_trials), best_(size), probe_(size) {}
 
   /// Whether a point with sufficient decrease was found: it is then in best(). Where trials run out, the
-  /// second condition may not hold there.
+  /// second condition may not hold there, but J is lower: within its roundoff a search would go on for ever.
   bool run(TrainingProblem<T>& problem, const Iterate<T>& at, const std::vector<T>& direction, double slope,
            double first_step) {
     trials_ = 0;
@@ -42,7 +42,7 @@ class WolfeSearch {
       if (next == low.step || next == high.step || !std::isfinite(next)) break;
       step = next;
     }
-    return low.step > 0;
+    return low.step > 0 && low.value < at.value;
   }
 
   Iterate<T>& best() { return best_; }

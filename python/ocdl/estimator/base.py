@@ -104,6 +104,10 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Return the variance that the prior is relative to."""
         return 1.0
 
+    def _noise_left(self, noise: float, network: Network, controls: Controls, samples: Samples) -> float:
+        """Return that variance when a weak prior has shown what can be learned."""
+        return noise
+
     # ---- fitting ----
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, callbacks: Iterable[Callback]) -> Self:
@@ -223,6 +227,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             first = train(network, start, samples.X, samples.y, objective=objective, max_iter=weak, **common)
             start = first.controls
             whole["max_iter"] -= first.n_iter
+            noise = self._noise_left(noise, network, start, samples)
         objective = self._objective(network, samples.total, alpha, noise)
         result = train(network, start, samples.X, samples.y, objective=objective, **whole, **common)
         return result if first is None else first.followed_by(result)

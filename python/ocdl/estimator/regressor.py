@@ -16,16 +16,18 @@ from ocdl.estimator import defaults
 from ocdl.estimator.base import Callback, ODEEstimator
 from ocdl.estimator.samples import Samples, canonical
 from ocdl.estimator.settings import KEYWORDS_OF_OTHERS
+from ocdl.model.controls import Controls
 from ocdl.model.losses import Loss
 from ocdl.model.objective import Objective, meaning_of_outputs
 from ocdl.model.penalties import Regulariser
 from ocdl.model.tableau import Tableau
+from ocdl.network import Network
 from ocdl.storage.container import exact_record
 from ocdl.training.optimisers import Chain, Optimiser
 
 __all__ = ["ODERegressor"]
 
-CAUTION = 1.5
+CAUTION = 2.5
 LEAST_NOISE = 0.05  # of the variance of the targets: less is not believed before anything is learned
 
 
@@ -210,6 +212,14 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
 
     def _outputs(self) -> int:
         return len(self.target_mean_)
+
+    def _noise_left(self, noise: float, network: Network, controls: Controls, samples: Samples) -> float:
+        """Return the geometric mean of what a linear model leaves, too much, and of what a weakly held flow does."""
+        if self._least_target == 0 or self._own_loss:
+            return noise
+        residual = samples.y - network.predict(controls, samples.X)
+        left = float(np.mean(np.average(residual**2, axis=0, weights=samples.row_weights)))
+        return float(np.sqrt(noise * np.clip(left, LEAST_NOISE * noise, noise)))
 
     def _noise(self, samples: Samples) -> float:
         """Return what a linear model leaves of the variance of the scaled targets, with some caution."""
