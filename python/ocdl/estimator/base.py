@@ -227,7 +227,8 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             first = train(network, start, samples.X, samples.y, objective=objective, max_iter=weak, **common)
             start = first.controls
             whole["max_iter"] -= first.n_iter
-            noise = self._noise_left(noise, network, start, samples)
+            if self.alpha != CHOSEN_BY_FOLDS:  # which have judged the factor beside the noise of before
+                noise = self._noise_left(noise, network, start, samples)
         objective = self._objective(network, samples.total, alpha, noise)
         result = train(network, start, samples.X, samples.y, objective=objective, **whole, **common)
         return result if first is None else first.followed_by(result)
