@@ -673,3 +673,31 @@ def test_a_feed_forward_network_takes_no_other_field(run: Run, tmp_path: Path) -
         tmp_path / "m.ocdl",
     )
     assert_one_line_error(run(*argv), "field='hamiltonian' needs residual=True")
+
+
+# ---- checkpoints ----
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_a_training_goes_on_from_its_checkpoint(regression: bool, tmp_path: Path, run: Run) -> None:
+    """As if it had not stopped: the model has the same bits."""
+    rows = np.random.default_rng(0).normal(size=(80, 3))
+    target = rows[:, 0] * rows[:, 1] if regression else (rows[:, 0] > 0).astype(int)
+    table = tmp_path / "t.csv"
+    lines = [
+        ",".join(map(repr, map(float, row))) + f",{value!r}" for row, value in zip(rows, target.tolist(), strict=True)
+    ]
+    table.write_text("\n".join(["a,b,c,target", *lines]) + "\n")
+    options = ["--data", table, "--quiet", *(["--regression"] if regression else [])]
+    checkpoint, out = tmp_path / "c", tmp_path / "m.ocdl"
+    assert run("train", *options, "--max-iter", 160, "--out", out, "--checkpoint", checkpoint)[0] == 0
+    assert run("train", *options, "--max-iter", 200, "--out", tmp_path / "resumed.ocdl", "--resume", checkpoint)[0] == 0
+    assert run("train", *options, "--max-iter", 200, "--out", tmp_path / "whole.ocdl")[0] == 0
+    resumed, whole = (ocdl.load(tmp_path / f"{name}.ocdl").controls.to_vector() for name in ("resumed", "whole"))
+    assert np.array_equal(resumed, whole)
+    code, _, err = run("train", *options, "--layers", 3, "--out", out, "--resume", checkpoint)
+    assert code == 2
+    assert "another network" in err
+    code, _, err = run("train", *options, "--cv", 2, "--checkpoint", checkpoint)
+    assert code == 2
+    assert "--out" in err

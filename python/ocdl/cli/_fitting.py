@@ -25,9 +25,17 @@ Fitted = tuple[TableModel, NDArray[Any]]
 
 
 def fitted(
-    samples: Samples, training: LabelArray, arguments: argparse.Namespace, callbacks: Sequence[Callable[..., Any]] = ()
+    samples: Samples,
+    training: LabelArray,
+    arguments: argparse.Namespace,
+    callbacks: Sequence[Callable[..., Any]] = (),
+    *,
+    stored: bool = False,
 ) -> Fitted:
-    """Return the model that learned from these rows of the table, and the numbers that all rows became."""
+    """Return the model that learned from these rows of the table, and the numbers that all rows became.
+
+    Stored, its training is written to a checkpoint, or goes on from one.
+    """
     encoding, values = learn(
         samples.sheet,
         samples.candidates,
@@ -37,6 +45,8 @@ def fitted(
         keep_index=samples.is_chosen,
     )
     estimator = _estimator(arguments, values.shape[1])
+    if stored:
+        estimator._checkpoint, estimator._resume = arguments.checkpoint, arguments.resume
     targets = samples.targets[np.searchsorted(samples.rows, training)]
     try:
         estimator.fit(values[training], targets, callbacks=callbacks)

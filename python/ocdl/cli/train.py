@@ -144,6 +144,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         metavar="FACTOR",
         help=f"of the prior: more for noisier data, or cv ({defaults.ALPHA})",
     )
+    parser.add_argument("--checkpoint", metavar="FILE", help="where to keep the state of the training, to go on from")
+    parser.add_argument("--resume", metavar="FILE", help="a checkpoint to go on from, with the same data and options")
     parser.add_argument(
         "--patience", type=POSITIVE, metavar="N", help="stop early, after N evaluations without a better one"
     )
@@ -160,8 +162,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.loss not in (None, *fitting):
         advice = "leave out --regression" if arguments.regression else "add --regression"
         raise UserError(f"--loss {arguments.loss} is none of {', '.join(fitting)}; choose one of them, or {advice}")
-    if arguments.out is not None:
-        require_place_for(arguments.out, arguments.data)
+    if arguments.out is None and (arguments.checkpoint or arguments.resume):
+        raise UserError("--checkpoint and --resume are for a training that writes a model: add --out MODEL")
+    for path in (arguments.out, arguments.checkpoint):
+        if path is not None:
+            require_place_for(path, arguments.data)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         samples = read_samples(arguments)
@@ -188,7 +193,7 @@ def _train(samples: Samples, arguments: argparse.Namespace) -> dict[str, Any]:
     training, held_out = _split(samples, share, arguments)
     start = time.perf_counter()
     with ending_the_training() as pressed:
-        model, values = fitted(samples, samples.rows[training], arguments, [pressed])
+        model, values = fitted(samples, samples.rows[training], arguments, [pressed], stored=True)
     seconds = time.perf_counter() - start
     facts: dict[str, Any] = {"train_samples": len(training), "test_samples": len(held_out)}
     for name, places in (("train", training), ("test", held_out)):

@@ -46,6 +46,8 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     network_: Network
     controls_: Controls
+    _checkpoint: str | None = None  # files of `train` that the command line sets
+    _resume: str | None = None
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Return the states at time T, (samples, features + augment), of which the outputs are a linear function."""
@@ -210,6 +212,8 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             "validation": validated,
             "patience": validation.integer(self.patience, "patience", least=1) if early else None,
             "eval_every": 10 if early else 50,
+            "checkpoint": self._checkpoint,
+            "resume": self._resume,
         }
         common: dict[str, Any] = {
             "sample_weight": samples.weights,
