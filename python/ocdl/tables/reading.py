@@ -143,6 +143,7 @@ def _frame(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
+            warnings.simplefilter("error", pd.errors.ParserWarning)
             frame: pd.DataFrame = pd.read_csv(
                 readable,
                 sep=dialect.layout.separator,
@@ -159,6 +160,8 @@ def _frame(
             )
     except pd.errors.EmptyDataError as error:
         raise source.error("it has a header, but no samples") from error
+    except pd.errors.ParserWarning as error:
+        raise source.error(f"a line has more cells than its {len(names)} columns") from error
     except pd.errors.ParserError as error:
         raise source.error(_reason(str(error), dialect.layout.lines_before)) from error
     finally:
