@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from ocdl import _core
 from ocdl.base import validation
@@ -209,7 +209,7 @@ class NewtonCG(Settings):
 
 
 Optimiser = GradientDescent | Backtracking | Armijo | Adam | LBFGS | NewtonCG
-SINGLE_OPTIMISERS = (GradientDescent, Backtracking, Armijo, Adam, LBFGS, NewtonCG)
+SINGLE_OPTIMISERS: tuple[Any, ...] = get_args(Optimiser)
 
 
 class Chain:
@@ -262,13 +262,12 @@ def single_optimiser(value: Any, name: str) -> Optimiser:
     if not isinstance(value, SINGLE_OPTIMISERS):
         known = ", ".join(kind.__name__ for kind in SINGLE_OPTIMISERS)
         raise TypeError(f"{name} must be one of {known}, got {value!r}")
-    return value
+    return cast(Optimiser, value)
 
 
 def without_settings() -> list[Optimiser]:
     """Return those optimisers that can be made without choosing a setting."""
-    kinds: tuple[Any, ...] = SINGLE_OPTIMISERS
-    return [kind() for kind in kinds if all(field.default is not MISSING for field in fields(kind))]
+    return [kind() for kind in SINGLE_OPTIMISERS if all(field.default is not MISSING for field in fields(kind))]
 
 
 def stages_of(optimiser: Any) -> tuple[tuple[Optimiser, int | None], ...]:
