@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from ocdl import datasets, losses
+from ocdl import estimator as _estimator
 from ocdl._core import build_info
 from ocdl.analysis.certificate import Certificate
 from ocdl.analysis.sensitivity import Flips
@@ -79,10 +80,8 @@ if _TYPE_CHECKING:
 
 def __getattr__(name: str) -> _Any:
     """Import what needs scikit-learn or matplotlib when it is asked for: they take longer than everything else."""
-    if name == "ODEClassifier":
-        from ocdl.estimator import ODEClassifier
-
-        return ODEClassifier
+    if name in _estimator.__all__:
+        return getattr(_estimator, name)
     if name == "plot":
         return _import_module("ocdl.plot")
     raise AttributeError(f"module 'ocdl' has no attribute {name!r}")

@@ -1,17 +1,17 @@
-"""The scikit-learn estimator, its defaults and its files."""
+"""The scikit-learn estimators, their defaults and their files."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ocdl.estimator.classifier import ODEClassifier
 
 __all__ = ["ODEClassifier"]
+MODULES = {"ODEClassifier": "classifier"}
 
 
 def __getattr__(name: str) -> Any:
     """Import scikit-learn with the class that needs it: the defaults beside it are read by every command line."""
-    if name == "ODEClassifier":
-        from ocdl.estimator.classifier import ODEClassifier
-
-        return ODEClassifier
+    if name in MODULES:
+        return getattr(import_module(f"ocdl.estimator.{MODULES[name]}"), name)
     raise AttributeError(f"module 'ocdl.estimator' has no attribute {name!r}")
