@@ -108,8 +108,13 @@ class Draw {
         if (coin()) chosen.push_back(part.name);
       return {chosen};
     };
-    return {{Tikhonov{std::abs(normal()), parts()}, L1{std::abs(normal()), parts()},
-             TimeSmoothness{std::abs(normal()), {}}}};
+    Regulariser sum;
+    for_each_penalty([&](auto penalty) {
+      penalty.weight = std::abs(normal());
+      penalty.parts = parts();
+      sum.penalties.push_back(penalty);
+    });
+    return sum;
   }
 
  private:

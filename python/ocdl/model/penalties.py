@@ -11,7 +11,7 @@ from ocdl.base import validation
 
 __all__ = ["L1", "Penalty", "Regulariser", "Tikhonov", "TimeSmoothness"]
 
-PENALTIES = tuple(_core.penalty_names())
+PENALTIES = _core.penalties()  # by name: whether it has a kink where a control is 0
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,24 @@ class Penalty:
     parts: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        validation.choice(self.name, "name", PENALTIES)
+        validation.choice(self.name, "name", tuple(PENALTIES))
         object.__setattr__(self, "weight", validation.not_negative(self.weight, "weight"))
         if self.parts is not None:
             object.__setattr__(self, "parts", _names(self.parts))
 
+    @property
+    def kinked(self) -> bool:
+        """Whether it has a kink where a control is 0."""
+        return PENALTIES[self.name]
+
     def __str__(self) -> str:
         parts = "" if self.parts is None else f", parts={self.parts!r}"
-        return f"{self.name.title().replace('_', '')}({self.weight!r}{parts})"
+        return f"{title_of(self.name)}({self.weight!r}{parts})"
+
+
+def title_of(penalty: str) -> str:
+    """Return the name of the function that makes a penalty: ``TimeSmoothness`` for "time_smoothness"."""
+    return penalty.title().replace("_", "")
 
 
 def _names(parts: Any) -> tuple[str, ...]:
@@ -76,14 +86,15 @@ class Regulariser:
             if not isinstance(term, Penalty):
                 raise TypeError(f"terms must be Penalty records, got {type(term).__name__}")
         for name, weight in weights.items():
-            validation.choice(name, "the name of a penalty", PENALTIES)
+            validation.choice(name, "the name of a penalty", tuple(PENALTIES))
             terms = (*terms, Penalty(name, validation.not_negative(weight, name)))
         merged: dict[tuple[str, tuple[str, ...] | None], float] = {}
         for term in terms:
             key = term.name, term.parts
             merged[key] = merged.get(key, 0.0) + term.weight
         kept = (Penalty(name, weight, parts) for (name, parts), weight in merged.items() if weight)
-        order = sorted(kept, key=lambda term: (PENALTIES.index(term.name), term.parts or ()))
+        places = list(PENALTIES)
+        order = sorted(kept, key=lambda term: (places.index(term.name), term.parts or ()))
         object.__setattr__(self, "terms", tuple(order))
 
     def __setattr__(self, name: str, value: object) -> None:
