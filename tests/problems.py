@@ -19,7 +19,7 @@ REDUCTIONS = ("mean", "sum")
 TABLEAUX = ocdl.tableaux()
 EXPLICIT = [name for name in TABLEAUX if Tableau.named(name).is_explicit]
 IMPLICIT = [name for name in TABLEAUX if name not in EXPLICIT]
-FIELDS = _core.field_names()
+FIELDS = list(_core.fields())
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def problems(
     features = draw(st.integers(1, max_dim))
     augment = draw(st.integers(0, 3))
     field = draw(st.sampled_from(FIELDS if is_residual else FIELDS[:1]))
-    if field == "hamiltonian":
+    if _core.fields()[field][1]:
         augment += (features + augment) % 2
     net = Network(
         features,

@@ -63,10 +63,11 @@ class Draw {
   Network network(const std::string& tableau, Activation activation, Index layers, Index dim) {
     const bool residual = coin(0.85);
     const Index augment = coin(0.3) ? whole(0, dim - 1) : 0;
-    const auto field = residual ? static_cast<FieldKind>(whole(0, 2)) : FieldKind::dense;
+    const auto field =
+        residual ? static_cast<FieldKind>(whole(0, static_cast<Index>(fields.size()) - 1)) : FieldKind::dense;
     return Network(dim - augment, dim, layers, whole(1, 4), named(tableau), activation, residual, coin(0.4),
                    residual && coin(0.8), 1.0 + coin(),
-                   field == FieldKind::hamiltonian && dim % 2 ? FieldKind::dense : field);
+                   facts_of(field).needs_even_dim && dim % 2 ? FieldKind::dense : field);
   }
 
   /// A loss of this kind, with parameters of any size where it has some.

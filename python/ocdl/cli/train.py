@@ -20,7 +20,8 @@ from ocdl.cli._output import UserError, add_command, add_seed, aligned, json_tex
 from ocdl.cli._tables import Table, read_table
 from ocdl.datasets import GENERATORS
 from ocdl.estimator import defaults
-from ocdl.model.architecture import FIELDS, PRESETS
+from ocdl.model.architecture import PRESETS
+from ocdl.model.fields import FIELDS
 from ocdl.model.losses import names_of
 from ocdl.model.tableau import tableaux
 from ocdl.network import Network
@@ -59,7 +60,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="NAME",
         help=f"{', '.join(tableaux())} (%(default)s)",
     )
-    parser.add_argument("--field", default=defaults.FIELD, choices=FIELDS, help="the vector field (%(default)s)")
+    parser.add_argument("--field", default=defaults.FIELD, choices=tuple(FIELDS), help="the vector field (%(default)s)")
     parser.add_argument(
         "--layers", default=defaults.N_LAYERS, type=POSITIVE, metavar="N", help="number of steps (%(default)s)"
     )
@@ -148,7 +149,7 @@ def _fit(table: Table, training: NDArray[np.int64], arguments: argparse.Namespac
         random_state=arguments.seed,
         verbose=int(not arguments.quiet and not arguments.json and sys.stderr.isatty()),
     )
-    if arguments.field == "hamiltonian":
+    if FIELDS[arguments.field].needs_even_dim:
         estimator.augment += (rows.shape[1] + estimator.augment) % 2  # positions and momenta
     try:
         Network.preset(

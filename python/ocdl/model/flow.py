@@ -14,8 +14,9 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray
 from ocdl.model import overflow
 from ocdl.model.activations import ACTIVATIONS
-from ocdl.model.architecture import FIELDS, TIME_STEPS, Architecture, float_dtype, method_of
+from ocdl.model.architecture import TIME_STEPS, Architecture, float_dtype, method_of
 from ocdl.model.controls import Controls
+from ocdl.model.fields import FIELDS
 from ocdl.model.losses import Loss
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.model.tableau import Tableau
@@ -59,7 +60,7 @@ class Flow(Architecture):
             n_outputs=validation.integer(n_outputs, "n_outputs", least=1),
             tableau=method_of(tableau),
             residual=validation.boolean(residual, "residual"),
-            field=validation.choice(field, "field", FIELDS),
+            field=validation.choice(field, "field", tuple(FIELDS)),
             activation=validation.choice(activation, "activation", tuple(ACTIVATIONS)),
             time_steps=validation.choice(time_steps, "time_steps", TIME_STEPS),
             horizon=validation.positive(horizon, "horizon"),
