@@ -13,9 +13,10 @@ from ocdl.model.controls import Controls
 from ocdl.model.losses import names_of
 from ocdl.model.objective import decided, meaning_of_outputs
 from ocdl.network import Network, files
-from ocdl.storage.container import exact_record, refusal
+from ocdl.storage.container import Migration, exact_record, migrate, refusal
 
 KEY = "command_line"  # of the metadata
+MIGRATIONS: dict[int, Migration] = {}  # what the metadata have become since a version
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,10 @@ class Classifier:
 
 def load_classifier(path: str) -> Classifier:
     """Return the classifier in a file of ``ocdl train`` or of `ODEClassifier.save`."""
-    network, controls, metadata = files.load(path)
+    (network, controls, metadata), version, _ = files.read(path)
     if KEY in metadata:
         try:
+            migrate(metadata, {}, version, MIGRATIONS)
             return Classifier(network, controls, _description(metadata[KEY], network))
         except (TypeError, ValueError) as error:
             raise refusal(path, f"holds no classifier that this ocdl can load: {error!s:.300}") from error

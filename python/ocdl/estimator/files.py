@@ -64,7 +64,7 @@ def save(path: FilePath, estimator: Fitted) -> None:
 
 def load(path: FilePath, kind: Callable[..., SomeFitted]) -> SomeFitted:
     """Return the fitted estimator of `save`."""
-    (network, controls, metadata), version = files.read(path)
+    (network, controls, metadata), version, _ = files.read(path)
     try:
         migrate(metadata, {}, version, MIGRATIONS)
         stored = exact_record(exact_record(metadata, "its metadata", ("estimator",))["estimator"], "it", FIELDS)
