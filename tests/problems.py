@@ -19,7 +19,7 @@ REDUCTIONS = ("mean", "sum")
 TABLEAUX = ocdl.tableaux()
 EXPLICIT = [name for name in TABLEAUX if Tableau.named(name).is_explicit]
 IMPLICIT = [name for name in TABLEAUX if name not in EXPLICIT]
-FIELDS = _core.field_names()
+FIELDS = list(_core.fields())
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ def random_problem(net: Network, samples: int, seed: int = 0) -> Problem:
 
 def tame_stage_equations(net: Network, u: ocdl.Controls, limit: float = 0.25) -> None:
     """Scale K until the stage equations are a contraction by `limit`, and so have one solution."""
-    norms = np.linalg.norm(u.K, 2, axis=(-2, -1))
-    slopes = {"dense": norms, "antisymmetric": 2 * norms, "hamiltonian": norms**2}[net.field]
+    degree = 2 if net.field == "hamiltonian" else 1
+    slopes = np.linalg.norm(net._swept_parts(u)["K"], 2, axis=(-2, -1)) ** degree
     rate = np.abs(u.h).max() * np.abs(net.tableau.A).sum(axis=1).max() * slopes.max()
     if rate > limit:
-        u.K[...] *= (limit / rate) ** (0.5 if net.field == "hamiltonian" else 1.0)
+        u.K[...] *= (limit / rate) ** (1 / degree)
 
 
 @st.composite
@@ -120,7 +120,7 @@ def problems(
     features = draw(st.integers(1, max_dim))
     augment = draw(st.integers(0, 3))
     field = draw(st.sampled_from(FIELDS if is_residual else FIELDS[:1]))
-    if field == "hamiltonian":
+    if _core.fields()[field][1]:
         augment += (features + augment) % 2
     net = Network(
         features,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import mpmath as mp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,8 +20,8 @@ STEP = 1e-100  # of the complex step; nothing is subtracted, so that it may be t
 
 
 class Activation(NamedTuple):
-    value: Callable[[Array], Array]
-    slope: Callable[[Array], Array]
+    value: Callable[[Any], Any]
+    slope: Callable[[Any], Any]
 
 
 def sigmoid(z: Array) -> Array:
@@ -48,11 +49,25 @@ ACTIVATIONS = {
     "identity": Activation(lambda z: z, lambda z: np.ones_like(z)),
 }
 
+MP_ACTIVATIONS = {  # the same in as many digits as one likes
+    "tanh": Activation(mp.tanh, lambda z: 1 - mp.tanh(z) ** 2),
+    "sigmoid": Activation(lambda z: 1 / (1 + mp.exp(-z)), lambda z: 1 / (2 + mp.exp(z) + mp.exp(-z))),
+    "softplus": Activation(lambda z: mp.log1p(mp.exp(z)), lambda z: 1 / (1 + mp.exp(-z))),
+    "relu": Activation(lambda z: max(z, mp.mpf(0)), lambda z: mp.mpf(z > 0)),
+    "leaky_relu": Activation(
+        lambda z: z if z > 0 else mp.mpf(0.01) * z,
+        lambda z: mp.mpf(1) if z > 0 else mp.mpf(0.01),
+    ),
+    "sin": Activation(mp.sin, mp.cos),
+    "identity": Activation(lambda z: z, lambda _: mp.mpf(1)),
+}
+
 
 def parts(net: ocdl.Network, vector: Array) -> dict[str, Array]:
-    """Cut a vector of controls, real or complex, into K and b with an axis for stages, h, W and mu."""
+    """Cut a vector of controls, real or complex, into those of the field with an axis for stages, h, W and mu."""
     N, s, d, q = net.n_layers, net.stages if net.stage_controls else 1, net.dim, net.n_outputs
-    shapes = {"K": (N, s, d, d), "b": (N, s, d), "h": (N if net.residual else 0,), "W": (q, d), "mu": (q,)}
+    shapes = {name: (N, s, *(d,) * axes) for name, axes in FIELD_PARTS[net.field].items()}
+    shapes |= {"h": (N if net.residual else 0,), "W": (q, d), "mu": (q,)}
     cuts = np.cumsum([np.prod(shape, dtype=int) for shape in shapes.values()])
     assert cuts[-1] == len(vector)
     pieces = np.split(vector, cuts[:-1])
@@ -64,11 +79,16 @@ def stage(u: dict[str, Array], name: str, layer: int, i: int) -> Array:
     return pieces[i if len(pieces) > 1 else 0]
 
 
-class Field(NamedTuple):
-    """f(y) of rows y, and its Jacobian at one row; both given sigma, K and b."""
+def at_stage(net: ocdl.Network, u: dict[str, Array], layer: int, i: int) -> list[Array]:
+    """What the field takes there: K and b."""
+    return [stage(u, name, layer, i) for name in FIELD_PARTS[net.field]]
 
-    value: Callable[[Activation, Array, Array, Array], Array]
-    jacobian: Callable[[Activation, Array, Array, Array], Array]
+
+class Field(NamedTuple):
+    """f(y) of rows y, and its Jacobian at one row; both given sigma, the field's controls (K and b) and y."""
+
+    value: Callable[..., Array]
+    jacobian: Callable[..., Array]
 
 
 def symplectic(d: int) -> Array:
@@ -89,6 +109,7 @@ FIELDS = {
         lambda sigma, K, b, y: symplectic(len(b)) @ K.T @ (sigma.slope(K @ y + b)[:, None] * K),
     ),
 }
+FIELD_PARTS = {field: {"K": 2, "b": 1} for field in FIELDS}  # what each takes, and how many axes that has
 FIXED_POINT_SWEEPS = 32  # at most, of stage equations that are a contraction by 1/4
 
 
@@ -100,7 +121,7 @@ def stages_of_layer(net: ocdl.Network, u: dict[str, Array], layer: int, y: Array
         before = list(k)
         for i in range(net.stages):
             y_stages[i] = y + sum(u["h"][layer] * A[i, m] * k[m] for m in range(net.stages) if A[i, m])
-            controls = stage(u, "K", layer, i), stage(u, "b", layer, i)
+            controls = at_stage(net, u, layer, i)
             k[i] = FIELDS[net.field].value(ACTIVATIONS[net.activation], *controls, y_stages[i])
         if all(map(np.array_equal, k, before)):
             break
@@ -145,8 +166,8 @@ def regulariser(net: ocdl.Network, vector: Array, penalty: ocdl.Regulariser | No
     if penalty is None:
         return 0.0
     u = parts(net, vector)
-    penalised = np.concatenate([u[name].ravel() for name in ("K", "b", "W", "mu")])
-    jumps = sum((np.diff(u[name], axis=0) ** 2).sum() for name in ("K", "b"))
+    penalised = np.concatenate([part.ravel() for name, part in u.items() if name != "h"])
+    jumps = sum((np.diff(u[name], axis=0) ** 2).sum() for name in FIELD_PARTS[net.field])
     return (
         penalty.tikhonov / 2 * (penalised**2).sum()
         + penalty.l1 * (np.sign(penalised.real) * penalised).sum()
@@ -226,7 +247,7 @@ def partitioned_costates(net: ocdl.Network, vector: Array, X: Array, final: Arra
         for sample, p_next in enumerate(costates[-1]):
             jacobian = FIELDS[net.field].jacobian
             transposed = [
-                jacobian(ACTIVATIONS[net.activation], stage(u, "K", layer, i), stage(u, "b", layer, i), y_i[sample]).T
+                jacobian(ACTIVATIONS[net.activation], *at_stage(net, u, layer, i), y_i[sample]).T
                 for i, y_i in enumerate(y_stages)
             ]
             # p_i - p[j+1] = h sum_l (a~_il - b~_l) l_l

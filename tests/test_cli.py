@@ -648,7 +648,7 @@ def test_ctrl_c_ends_a_training_and_keeps_what_was_learned(tmp_path: Path) -> No
 # ---- fields ----
 
 
-@pytest.mark.parametrize("field", ocdl._core.field_names())
+@pytest.mark.parametrize("field", ocdl._core.fields())
 def test_train_takes_a_field(field: str, run: Run, tmp_path: Path) -> None:
     """A Hamiltonian one gets a state of even dimension, whatever the data."""
     path = tmp_path / "model.ocdl"

@@ -32,7 +32,7 @@ from ocdl.storage.container import DEEPEST_NESTING, FORMAT_VERSION, LARGEST_HEAD
 NETWORKS = [
     *(Network.preset(name, 2, 3) for name in PRESETS),
     *(Network(2, 2, tableau=name) for name in ocdl.tableaux()),
-    *(Network(1, 2, activation=name) for name in ("tanh", "sigmoid", "softplus", "relu", "leaky_relu", "sin")),
+    *(Network(1, 2, activation=name) for name in ocdl._core.activations()),
     *(Network(2, 2, field=name) for name in FIELDS),
     Network(2, 2, tableau=METHOD, horizon=0.1 + 0.2),
     Network(2, 2, tableau=Tableau(METHOD.A, METHOD.b), stage_controls=True, augment=3, n_outputs=4, dtype="float32"),

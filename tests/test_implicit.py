@@ -8,6 +8,7 @@ from functools import cache
 import mpmath as mp
 import numpy as np
 import pytest
+import reference
 from numpy.typing import NDArray
 from problems import ACTIVATIONS, FIELDS, IMPLICIT, random_problem
 from sklearn.exceptions import ConvergenceWarning
@@ -78,23 +79,9 @@ def mp_value(net: Network, vector, direction, shift: mp.mpf, X, y) -> mp.mpf:
     return total
 
 
-MP_ACTIVATIONS = {
-    "tanh": (mp.tanh, lambda z: 1 - mp.tanh(z) ** 2),
-    "sigmoid": (lambda z: 1 / (1 + mp.exp(-z)), lambda z: 1 / (2 + mp.exp(z) + mp.exp(-z))),
-    "softplus": (lambda z: mp.log1p(mp.exp(z)), lambda z: 1 / (1 + mp.exp(-z))),
-    "relu": (lambda z: max(z, mp.mpf(0)), lambda z: mp.mpf(z > 0)),
-    "leaky_relu": (
-        lambda z: z if z > 0 else mp.mpf(0.01) * z,
-        lambda z: mp.mpf(1) if z > 0 else mp.mpf(0.01),
-    ),
-    "sin": (mp.sin, mp.cos),
-    "identity": (lambda z: z, lambda _: mp.mpf(1)),
-}
-
-
 def mp_step(tableau: Tableau, activation: str, K: mp.matrix, b: list, h: mp.mpf, y: list) -> list:
     """One step by Newton's method, with the coefficients that the package rounded to doubles."""
-    sigma, slope = MP_ACTIVATIONS[activation]
+    sigma, slope = reference.MP_ACTIVATIONS[activation]
     s = tableau.stages
     A = [[mp.mpf(float(a)) for a in row] for row in tableau.A]
     k = [mp.mpf(0)] * (2 * s)

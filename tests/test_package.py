@@ -11,13 +11,17 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subprocesses import run_python
 
 import ocdl
 from ocdl import _core, _cpu, _load_core
+from ocdl.model import losses
+from ocdl.training import optimisers
 
 ROOT = Path(__file__).parents[1]
 BUILT = _load_core.built_variants()
@@ -131,6 +135,25 @@ def test_portable_modules_contain_no_avx(module: str) -> None:
 
 
 # ---- the stub and the docstrings ----
+
+OPTIMISERS = [kind.__name__ for kind in optimisers.SINGLE_OPTIMISERS]
+
+
+@pytest.mark.parametrize(
+    ("documented", "registered"),
+    [
+        (ocdl.Network, _core.activations()),
+        (ocdl.Network, _core.fields()),
+        (ocdl.ODEClassifier, _core.activations()),
+        (ocdl.ODEClassifier, _core.fields()),
+        (ocdl.ODEClassifier, OPTIMISERS),
+        (ocdl.train, OPTIMISERS),
+        (ocdl.Objective, losses.LOSSES),
+        (ocdl.Regulariser, _core.penalties()),
+    ],
+)
+def test_docstrings_name_what_is_registered(documented: Any, registered: Iterable[str]) -> None:
+    assert [name for name in registered if not re.search(rf"\b{name}\b", documented.__doc__)] == []
 
 
 def parameters_in_stub() -> dict[str, list[list[str]]]:

@@ -105,13 +105,7 @@ def mp_objective(net: Network, vector: list[Any], X: Any, y: Any, objective: Obj
     h0 = b0 + N * shared * d
     W0 = h0 + (N if net.residual else 0)
     A, weights = net.tableau.A, net.tableau.b
-    sigma = {
-        "tanh": mp.tanh,
-        "sigmoid": lambda x: 1 / (1 + mp.exp(-x)),
-        "softplus": lambda x: mp.log(1 + mp.exp(x)),
-        "sin": mp.sin,
-        "identity": lambda x: x,
-    }[net.activation]
+    sigma = reference.MP_ACTIVATIONS[net.activation].value
     total = mp.mpf(0)
     for x, label in zip(X, y, strict=True):
         state = [mp.mpf(float(c)) for c in x] + [mp.mpf(0)] * net.augment

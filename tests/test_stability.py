@@ -35,9 +35,10 @@ def test_the_abscissa_is_the_largest_over_samples_and_stages(field: str, tableau
     problem = random_problem(net, samples=6)
     report = net.stability(problem.u, problem.X)
     sigma, jacobian = reference.ACTIVATIONS["tanh"], reference.FIELDS[field].jacobian
+    u = reference.parts(net, problem.u.to_vector())
     for layer, states in enumerate(net.forward(problem.u, problem.X).states[:-1]):
-        pairs = list(zip(problem.u.K[layer], problem.u.b[layer], strict=True))
-        jacobians = [jacobian(sigma, K, b, y) for K, b in pairs for y in states]
+        controls = [reference.at_stage(net, u, layer, i) for i in range(net.stages)]
+        jacobians = [jacobian(sigma, *at_stage, y) for at_stage in controls for y in states]
         assert report.abscissa[layer] == pytest.approx(np.linalg.eigvals(jacobians).real.max(), abs=1e-13)
 
 

@@ -123,7 +123,7 @@ Index bound_first_non_finite(const Array<T>& values) {
 /// (sigma, sigma', sigma'') at these numbers.
 py::tuple bound_activation_derivatives(std::string_view activation, const Array<double>& z) {
   const ActivationDerivatives found =
-      activation_derivatives(enum_from<Activation>(activation_names, activation), z.data(), z.size());
+      activation_derivatives(enum_from<Activation>(names_of(activations), activation), z.data(), z.size());
   const auto shaped = [&](const std::vector<double>& values) {
     Array<double> array(std::vector<py::ssize_t>(z.shape(), z.shape() + z.ndim()));
     std::copy(values.begin(), values.end(), array.mutable_data());
@@ -139,6 +139,23 @@ py::dict bound_activations() {
     table[py::str(facts.name.data(), facts.name.size())] =
         py::make_tuple(facts.steepest, facts.kinked, facts.flat_beyond);
   return table;
+}
+
+/// name -> (the field that it is after a linear map of its controls, or itself; whether the state's dimension
+/// has to be even).
+py::dict bound_fields() {
+  py::dict table;
+  for (const FieldFacts& facts : fields)
+    table[py::str(facts.name.data(), facts.name.size())] =
+        py::make_tuple(facts_of(facts.swept_as).name, facts.needs_even_dim);
+  return table;
+}
+
+/// The controls as the sweeps take them: those of the field that the network's field is swept as.
+Array<double> bound_field_controls(const Network& net, const Array<double>& u) {
+  Workspace<double> workspace;
+  const double* swept = field_controls(net, view(u, net.control_size(), "u"), 0, workspace);
+  return Array<double>(net.control_size(), swept);
 }
 
 template <class T>
@@ -159,8 +176,9 @@ void bind_network(py::module_& m) {
                           std::string_view activation, bool residual, bool stage_controls, bool learns_steps,
                           double horizon, std::string_view field) {
                 return Network(features, dim, layers, outputs, tableau,
-                               enum_from<Activation>(activation_names, activation), residual, stage_controls,
-                               learns_steps, horizon, enum_from<FieldKind>(field_names, field));
+                               enum_from<Activation>(names_of(activations), activation), residual,
+                               stage_controls, learns_steps, horizon,
+                               enum_from<FieldKind>(names_of(fields), field));
               }),
               py::arg("features"), py::arg("dim"), py::arg("layers"), py::arg("outputs"), py::arg("tableau"),
               py::arg("activation"), py::arg("residual"), py::arg("stage_controls"), py::arg("learns_steps"),
@@ -168,13 +186,14 @@ void bind_network(py::module_& m) {
   network.def_property_readonly("parts", &bound_parts);
   network.def_property_readonly("is_implicit", [](const Network& net) { return net.largest_group > 0; });
   network.def("predict", &bound_predict, py::arg("u"), py::arg("X"));
+  network.def("field_controls", &bound_field_controls, py::arg("u").noconvert());
   bind_sweeps<double>(network);
   bind_sweeps<float>(network);
 
   m.def("activations", &bound_activations);
   m.def("activation_derivatives", &bound_activation_derivatives, py::arg("activation"),
         py::arg("z").noconvert());
-  m.def("field_names", [] { return listed(field_names); });
+  m.def("fields", &bound_fields);
   m.def("first_non_finite", &bound_first_non_finite<double>, py::arg("values").noconvert(),
         py::call_guard<py::gil_scoped_release>());
   m.def("first_non_finite", &bound_first_non_finite<float>, py::arg("values").noconvert(),

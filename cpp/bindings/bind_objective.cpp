@@ -45,20 +45,24 @@ py::list bound_losses() {
 
 using PenaltySettings = std::tuple<std::string, double, std::optional<std::vector<std::string>>>;
 
-template <std::size_t Row = 0>
 Penalty make_penalty(const PenaltySettings& settings) {
-  if constexpr (Row == std::variant_size_v<Penalty>) {
-    throw std::invalid_argument("unknown penalty: " + std::get<0>(settings));
-  } else {
-    using Record = std::variant_alternative_t<Row, Penalty>;
-    if (Record::name != std::get<0>(settings)) return make_penalty<Row + 1>(settings);
-    return Record{std::get<1>(settings), {std::get<2>(settings)}};
-  }
+  const auto& [name, weight, parts] = settings;
+  std::optional<Penalty> made;
+  for_each_penalty([&, &name = name, &weight = weight, &parts = parts](auto penalty) {
+    if (penalty.name != name) return;
+    penalty.weight = weight;
+    penalty.parts = {parts};
+    made = penalty;
+  });
+  if (!made) throw std::invalid_argument("unknown penalty: " + name);
+  return *made;
 }
 
-template <std::size_t... Row>
-std::vector<std::string> penalty_names(std::index_sequence<Row...>) {
-  return {std::string(std::variant_alternative_t<Row, Penalty>::name)...};
+/// name -> whether it has a kink where a control is 0.
+py::dict bound_penalties() {
+  py::dict table;
+  for_each_penalty([&](const auto& penalty) { table[text(penalty.name)] = penalty.kinked; });
+  return table;
 }
 
 Objective make_objective(std::string_view loss, const std::map<std::string, double>& parameters, bool mean,
@@ -257,8 +261,7 @@ void bind_objective(py::module_& m) {
   bind_evaluations<float>(m, objective);
 
   m.def("losses", &bound_losses);
-  m.def("penalty_names",
-        [] { return penalty_names(std::make_index_sequence<std::variant_size_v<Penalty>>()); });
+  m.def("penalties", &bound_penalties);
   m.def("curvature_names", [] { return listed(curvature_names); });
   m.def("first_outside", &first_outside, py::arg("labels").noconvert(), py::arg("lowest"),
         py::arg("highest"));

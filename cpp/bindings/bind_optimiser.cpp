@@ -12,7 +12,7 @@ template <class T>
 Array<T> bound_project_simplex(const Array<T>& v, double total) {
   Array<T> projected(v.size());
   std::vector<double> sorted;
-  project_simplex(v.data(), v.size(), total, projected.mutable_data(), sorted);
+  project_simplex<T>({v.data(), v.size()}, total, {projected.mutable_data(), v.size()}, sorted);
   return projected;
 }
 

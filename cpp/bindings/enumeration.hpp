@@ -17,6 +17,14 @@ Enum enum_from(const std::array<std::string_view, Size>& names, std::string_view
   return static_cast<Enum>(found - names.begin());
 }
 
+/// The names in a table of facts.
+template <class Facts, std::size_t Size>
+constexpr std::array<std::string_view, Size> names_of(const std::array<Facts, Size>& table) {
+  std::array<std::string_view, Size> names;
+  for (std::size_t n = 0; n < Size; ++n) names[n] = table[n].name;
+  return names;
+}
+
 template <std::size_t Size>
 std::vector<std::string> listed(const std::array<std::string_view, Size>& names) {
   return {names.begin(), names.end()};

@@ -63,10 +63,11 @@ class Draw {
   Network network(const std::string& tableau, Activation activation, Index layers, Index dim) {
     const bool residual = coin(0.85);
     const Index augment = coin(0.3) ? whole(0, dim - 1) : 0;
-    const auto field = residual ? static_cast<FieldKind>(whole(0, 2)) : FieldKind::dense;
+    const auto field =
+        residual ? static_cast<FieldKind>(whole(0, static_cast<Index>(fields.size()) - 1)) : FieldKind::dense;
     return Network(dim - augment, dim, layers, whole(1, 4), named(tableau), activation, residual, coin(0.4),
                    residual && coin(0.8), 1.0 + coin(),
-                   field == FieldKind::hamiltonian && dim % 2 ? FieldKind::dense : field);
+                   facts_of(field).needs_even_dim && dim % 2 ? FieldKind::dense : field);
   }
 
   /// A loss of this kind, with parameters of any size where it has some.
@@ -108,8 +109,13 @@ class Draw {
         if (coin()) chosen.push_back(part.name);
       return {chosen};
     };
-    return {{Tikhonov{std::abs(normal()), parts()}, L1{std::abs(normal()), parts()},
-             TimeSmoothness{std::abs(normal()), {}}, EvenSteps{0.1 * std::abs(normal()), {}}}};
+    Regulariser sum;
+    for_each_penalty([&](auto penalty) {
+      penalty.weight = std::abs(normal());
+      penalty.parts = parts();
+      sum.penalties.push_back(penalty);
+    });
+    return sum;
   }
 
  private:

@@ -1,17 +1,51 @@
 #include <boost/test/unit_test.hpp>
+#include <numeric>
 
-#include "ocdl/field/antisymmetric.hpp"
 #include "ocdl/field/field.hpp"
+#include "ocdl/field/field_map.hpp"
 #include "tests/random_problem.hpp"
 
 using namespace ocdl;
 using ocdl::testing::Draw;
 
+namespace {
+
+template <class F>
+void for_each_kind(const F& f) {
+  for (std::size_t n = 0; n < fields.size(); ++n) f(static_cast<FieldKind>(n));
+}
+
+Index size_of(const FieldPart& part) {
+  return std::accumulate(part.shape.begin(), part.shape.end(), Index(1), std::multiplies<>());
+}
+
+/// How many numbers a field takes at one stage.
+Index stage_size(FieldKind kind, Index dim) {
+  Index size = 0;
+  for (const FieldPart& part : field_parts(kind, dim)) size += size_of(part);
+  return size;
+}
+
+/// So many numbers, seen by the parts.
+template <class E, class Numbers>
+StageControls<E> stage_view(FieldKind kind, Index dim, Numbers& numbers) {
+  std::array<E*, most_field_parts> starts{};
+  E* next = numbers.data();
+  std::size_t p = 0;
+  for (const FieldPart& part : field_parts(kind, dim)) {
+    starts[p++] = next;
+    next += size_of(part);
+  }
+  return {starts, dim};
+}
+
+}  // namespace
+
 BOOST_AUTO_TEST_SUITE(field)
 
 BOOST_AUTO_TEST_CASE(the_slope_of_an_activation_is_its_complex_step) {
   Draw draw(1);
-  for (std::size_t n = 0; n < activation_names.size(); ++n) {
+  for (std::size_t n = 0; n < activations.size(); ++n) {
     const auto activation = static_cast<Activation>(n);
     std::vector<double> z = draw.normals(64, 3), one(64, 1), slope(64), result(64);
     std::vector<std::complex<double>> step(z.begin(), z.end());
@@ -20,7 +54,7 @@ BOOST_AUTO_TEST_CASE(the_slope_of_an_activation_is_its_complex_step) {
     activate(activation, z.data(), slope.data(), 64);
     multiply_by_slope(activation, z.data(), slope.data(), 1.0, one.data(), result.data(), 64);
     for (std::size_t i = 0; i < 64; ++i)
-      BOOST_TEST(std::abs(result[i] - step[i].imag() / 1e-40) <= 1e-14, activation_names[n] << " at " << i);
+      BOOST_TEST(std::abs(result[i] - step[i].imag() / 1e-40) <= 1e-14, activations[n].name << " at " << i);
   }
 }
 
@@ -41,20 +75,22 @@ BOOST_AUTO_TEST_CASE(kinks_have_the_slope_of_their_left_side_at_zero_and_keep_na
 BOOST_AUTO_TEST_CASE(the_pull_back_is_the_transpose_of_the_push_forward) {
   Draw draw(2);
   std::vector<double> product(static_cast<std::size_t>(panel::scratch_size<double>()));
-  for (const FieldKind kind : {FieldKind::dense, FieldKind::hamiltonian})
-    for (std::size_t n = 0; n < activation_names.size(); ++n)
+  for_each_kind([&](FieldKind kind) {
+    if (is_mapped(kind)) return;
+    for (std::size_t n = 0; n < activations.size(); ++n)
       for (const Index dim : {1, 2, 3, 4, 5, 9, 40, 50}) {
-        if (kind == FieldKind::hamiltonian && dim % 2) continue;
+        if (facts_of(kind).needs_even_dim && dim % 2) continue;
         const Field<double> field{kind, dim, static_cast<Activation>(n)};
         const Index tiles = 3, size = field.run(tiles);
-        const std::vector<double> K = draw.normals(dim * dim), b = draw.normals(dim),
-                                  dK = draw.normals(dim * dim), db = draw.normals(dim),
-                                  y = draw.normals(size), v = draw.normals(size), g = draw.normals(size);
+        const std::vector<double> controls = draw.normals(stage_size(kind, dim)),
+                                  direction = draw.normals(stage_size(kind, dim)), y = draw.normals(size),
+                                  v = draw.normals(size), g = draw.normals(size);
         const auto plane = [&] { return std::vector<double>(static_cast<std::size_t>(size)); };
         std::vector<double> k = plane(), pushed = plane(), scratch = plane(), delta = plane(),
                             rotated = plane(), eta = plane(), details(static_cast<std::size_t>(2 * size));
-        std::vector<double> K_gradient(K.size()), b_gradient(b.size());
-        const StageControls<const double> u({K.data(), b.data()}, dim), du({dK.data(), db.data()}, dim);
+        std::vector<double> gradient(controls.size());
+        const auto u = stage_view<const double>(kind, dim, controls),
+                   du = stage_view<const double>(kind, dim, direction);
         std::vector<double> panels(static_cast<std::size_t>(panel::transposed_size<double>(dim, tiles)));
         const StagePlanes<double> at{k.data(), details.data(), size};
         field.evaluate(u, y.data(), at, tiles, product.data());
@@ -63,8 +99,7 @@ BOOST_AUTO_TEST_CASE(the_pull_back_is_the_transpose_of_the_push_forward) {
         field.pull_back(u, at, 1.0, g.data(), delta.data(), rotated.data(), eta.data(), tiles,
                         product.data());
         field.control_gradient(delta.data(), rotated.data(), y.data(), details.data(), tiles, false,
-                               StageControls<double>({K_gradient.data(), b_gradient.data()}, dim),
-                               panels.data(), Team::alone());
+                               stage_view<double>(kind, dim, gradient), panels.data(), Team::alone());
         double left = 0, right = 0, magnitude = 0;
         const auto add = [&](double& sum, const std::vector<double>& a, const std::vector<double>& c) {
           for (std::size_t i = 0; i < a.size(); ++i) {
@@ -74,30 +109,29 @@ BOOST_AUTO_TEST_CASE(the_pull_back_is_the_transpose_of_the_push_forward) {
         };
         add(left, g, pushed);
         add(right, eta, v);
-        add(right, K_gradient, dK);
-        add(right, b_gradient, db);
+        add(right, gradient, direction);
         BOOST_TEST(std::abs(left - right) <= 1e-14 * magnitude,
-                   activation_names[n] << ", dimension " << dim << ", "
-                                       << field_names[static_cast<std::size_t>(kind)]);
+                   activations[n].name << ", dimension " << dim << ", " << facts_of(kind).name);
       }
+  });
 }
 
-BOOST_AUTO_TEST_CASE(the_map_of_an_antisymmetric_field_and_its_transpose) {
+BOOST_AUTO_TEST_CASE(the_map_of_a_fields_controls_and_its_transpose) {
   Draw draw(3);
   constexpr Index dim = 5;
-  const std::vector<double> u = draw.normals(dim * dim + dim), G = draw.normals(dim * dim + dim);
-  std::vector<double> mapped(u.size()), back = G;
-  const auto controls = [](auto& v) {
-    using E = std::remove_pointer_t<decltype(v.data())>;
-    return StageControls<E>({v.data(), v.data() + dim * dim}, dim);
-  };
-  antisymmetric::map<double>(controls(u), controls(mapped));
-  antisymmetric::transposed_map<double>(controls(back));
-  const double left = VectorView<const double>(G.data(), dim * dim + dim)
-                          .dot(VectorView<double>(mapped.data(), dim * dim + dim));
-  const double right = VectorView<double>(back.data(), dim * dim + dim)
-                           .dot(VectorView<const double>(u.data(), dim * dim + dim));
-  BOOST_TEST(left == right, boost::test_tools::tolerance(1e-14));
+  for_each_kind([&](FieldKind kind) {
+    if (!is_mapped(kind)) return;
+    const Index size = stage_size(kind, dim);
+    const std::vector<double> u = draw.normals(size), G = draw.normals(size);
+    std::vector<double> mapped(u.size()), back = G;
+    map_controls<double>(kind, stage_view<const double>(kind, dim, u), stage_view<double>(kind, dim, mapped));
+    transpose_map<double>(kind, stage_view<double>(kind, dim, back));
+    const auto vector = [&](const std::vector<double>& v) {
+      return VectorView<const double>(v.data(), size);
+    };
+    BOOST_TEST(vector(G).dot(vector(mapped)) == vector(back).dot(vector(u)),
+               boost::test_tools::tolerance(1e-14));
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

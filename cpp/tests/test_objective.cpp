@@ -105,14 +105,13 @@ BOOST_AUTO_TEST_CASE(the_gradient_is_the_complex_step_on_a_thousand_networks) {
   double worst = 0;
   constexpr int networks = 1050;
   for (int n = 0; n < networks; ++n) {
-    const auto activation = static_cast<Activation>(static_cast<std::size_t>(n) % activation_names.size());
+    const auto activation = static_cast<Activation>(static_cast<std::size_t>(n) % activations.size());
     const std::string& tableau = methods[static_cast<std::size_t>(n) % methods.size()];
     const Index layers = draw.coin(0.8) ? draw.whole(1, 20) : draw.whole(21, 100);
     const Network net = draw.network(tableau, activation, layers, draw.whole(1, 20));
     const double error = complex_step_error(draw.problem(net, draw.whole(1, 9)), draw);
-    BOOST_TEST(error <= 1e-12,
-               "network " << n << ": " << tableau << ", " << layers << " layers, dimension " << net.dim
-                          << ", " << activation_names[static_cast<std::size_t>(activation)] << ": " << error);
+    BOOST_TEST(error <= 1e-12, "network " << n << ": " << tableau << ", " << layers << " layers, dimension "
+                                          << net.dim << ", " << facts_of(activation).name << ": " << error);
     keep_worst(worst, error);
   }
   BOOST_TEST_MESSAGE("worst relative error of " << networks << " gradients: " << worst);
@@ -125,15 +124,14 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_an_implicit_method_is_the_complex_step_on_f
   constexpr int networks = 520;
   for (int n = 0; n < networks; ++n) {
     const auto number = static_cast<std::size_t>(n);
-    const auto activation = static_cast<Activation>((number / methods.size()) % activation_names.size());
+    const auto activation = static_cast<Activation>((number / methods.size()) % activations.size());
     const std::string& tableau = methods[number % methods.size()];
     const Index layers = draw.whole(4, 12);  // steps that are short enough for a solution to exist
     const Network net = draw.network(tableau, activation, layers, draw.whole(1, 6));
     const double error = complex_step_error(draw.problem(net, draw.whole(1, 9)), draw);
     BOOST_TEST(error <= 1e-11, "network " << n << ": " << tableau << ", " << layers << " layers, dimension "
-                                          << net.dim << ", " << field_names[std::size_t(net.field_kind)]
-                                          << ", " << activation_names[static_cast<std::size_t>(activation)]
-                                          << ": " << error);
+                                          << net.dim << ", " << facts_of(net.field_kind).name << ", "
+                                          << facts_of(activation).name << ": " << error);
     keep_worst(worst, error);
   }
   BOOST_TEST_MESSAGE("worst relative error of " << networks << " gradients: " << worst);
@@ -146,7 +144,7 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_a_regression_is_the_complex_step_on_a_thous
   constexpr int networks = 1050;
   for (int n = 0; n < networks; ++n) {
     const auto number = static_cast<std::size_t>(n);
-    const auto activation = static_cast<Activation>(number % activation_names.size());
+    const auto activation = static_cast<Activation>(number % activations.size());
     const std::string& tableau = methods[number % methods.size()];
     const bool is_explicit = named(tableau).is_explicit();
     const Network net = draw.network(tableau, activation, draw.whole(is_explicit ? 1 : 4, 15),
@@ -155,7 +153,7 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_a_regression_is_the_complex_step_on_a_thous
     const double error = complex_step_error(p, draw);
     BOOST_TEST(error <= (is_explicit ? 1e-12 : 1e-11),
                "network " << n << ": " << tableau << ", " << net.layers << " layers, dimension " << net.dim
-                          << ", " << activation_names[number % activation_names.size()] << ", "
+                          << ", " << activations[number % activations.size()].name << ", "
                           << facts_of(p.objective.loss).name << ": " << error);
     keep_worst(worst, error);
   }
@@ -290,16 +288,15 @@ BOOST_AUTO_TEST_CASE(the_hessian_product_is_the_complex_step_of_the_gradient_on_
   double worst = 0;
   constexpr int networks = 539;
   for (int n = 0; n < networks; ++n) {
-    const auto activation = static_cast<Activation>(static_cast<std::size_t>(n) % activation_names.size());
+    const auto activation = static_cast<Activation>(static_cast<std::size_t>(n) % activations.size());
     const std::string& tableau = tableaux[static_cast<std::size_t>(n) % tableaux.size()];
     const Index least = named(tableau).is_explicit() ? 1 : 4;  // steps for which stages have a solution
     const Index layers = draw.coin(0.9) ? draw.whole(least, 20) : draw.whole(21, 60);
     const Network net = draw.network(tableau, activation, layers, draw.whole(1, 12));
     const auto kind = static_cast<TargetKind>(draw.coin());
     const double error = product_error(draw.problem(net, draw.whole(1, 19), kind), draw);
-    BOOST_TEST(error <= 1e-11,
-               "network " << n << ": " << tableau << ", " << layers << " layers, dimension " << net.dim
-                          << ", " << activation_names[static_cast<std::size_t>(activation)] << ": " << error);
+    BOOST_TEST(error <= 1e-11, "network " << n << ": " << tableau << ", " << layers << " layers, dimension "
+                                          << net.dim << ", " << facts_of(activation).name << ": " << error);
     keep_worst(worst, error);
   }
   BOOST_TEST_MESSAGE("worst relative error of " << networks << " Hessian products: " << worst);

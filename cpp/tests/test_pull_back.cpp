@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(it_is_the_complex_step_on_six_hundred_networks_with_slopes_
   constexpr int networks = 630;
   for (int n = 0; n < networks; ++n) {
     const auto number = static_cast<std::size_t>(n);
-    const auto activation = static_cast<Activation>(number % activation_names.size());
+    const auto activation = static_cast<Activation>(number % activations.size());
     const std::string& tableau = methods[number % methods.size()];
     const bool is_explicit = named(tableau).is_explicit();
     const Network net = draw.network(tableau, activation, draw.whole(is_explicit ? 1 : 4, 15),

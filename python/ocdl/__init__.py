@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from ocdl import datasets, losses
+from ocdl import estimator as _estimator
 from ocdl._core import build_info
 from ocdl.analysis.certificate import Certificate
 from ocdl.analysis.sensitivity import Flips
@@ -83,8 +84,8 @@ if _TYPE_CHECKING:
 
 def __getattr__(name: str) -> _Any:
     """Import what needs scikit-learn, pandas or matplotlib when it is asked for: that takes longer than all else."""
-    if name in ("ODEClassifier", "ODERegressor"):
-        return getattr(_import_module("ocdl.estimator"), name)
+    if name in _estimator.__all__:
+        return getattr(_estimator, name)
     if name == "load_model":
         return _import_module("ocdl.tables.model").load_model
     if name == "plot":

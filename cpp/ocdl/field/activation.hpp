@@ -25,7 +25,7 @@ struct ActivationFacts {
 };
 
 /// In the order of the enumeration.
-inline constexpr std::array<ActivationFacts, 7> activations{{
+inline constexpr auto activations = std::to_array<ActivationFacts>({
     {"tanh", 1, false, 3.8002011672502},
     {"sigmoid", 0.25, false, 7.6004023345004},
     {"softplus", 1},
@@ -33,13 +33,11 @@ inline constexpr std::array<ActivationFacts, 7> activations{{
     {"leaky_relu", 1, true},
     {"sin", 1},
     {"identity", 1},
-}};
+});
 
-inline constexpr auto activation_names = [] {
-  std::array<std::string_view, activations.size()> names;
-  for (std::size_t n = 0; n < names.size(); ++n) names[n] = activations[n].name;
-  return names;
-}();
+constexpr const ActivationFacts& facts_of(Activation activation) {
+  return activations[static_cast<std::size_t>(activation)];
+}
 
 /// The slope of leaky_relu left of 0.
 inline constexpr double leak = 0.01;

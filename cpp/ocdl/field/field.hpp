@@ -1,16 +1,9 @@
 #pragma once
 
-#include <array>
-#include <string_view>
-
 #include "ocdl/field/dense.hpp"
 #include "ocdl/field/hamiltonian.hpp"
 
 namespace ocdl {
-
-enum class FieldKind { dense, antisymmetric, hamiltonian };
-
-inline constexpr std::array<std::string_view, 3> field_names = {"dense", "antisymmetric", "hamiltonian"};
 
 /// What a field leaves of an evaluation at a stage, for its derivatives: planes, `stride` apart.
 template <class T>
@@ -22,7 +15,7 @@ struct StagePlanes {
 
 /// The vector field of a network, whichever it is: its value, its push-forward (the tangent sweep), its
 /// pull-back and its control gradient (the adjoint sweep), its Jacobian (implicit methods). The choice is
-/// made once per plane. An antisymmetric field is a dense one here, of controls that are mapped before.
+/// made once per plane. A field that is another one after a map of its controls is that one here.
 template <class T>
 struct Field {
   FieldKind kind;
@@ -34,6 +27,10 @@ struct Field {
   static Index detail_planes(FieldKind kind, Activation activation) {
     return (kind == FieldKind::hamiltonian) + slope_needs_storage(activation);
   }
+  /// Whether `evaluate` and `push_forward` look at `product_scratch`.
+  static bool evaluates_by_scratch(FieldKind kind) { return kind == FieldKind::hamiltonian; }
+  /// Whether `pull_back` leaves the plane `rotated` for `control_gradient`.
+  static bool rotates(FieldKind kind) { return kind == FieldKind::hamiltonian; }
 
   /// `product_scratch` is the calling thread's own, of panel::scratch_size<T>() numbers, here and below.
   void evaluate(const StageControls<const T>& u, const T* y, const StagePlanes<T>& at, Index tiles,
@@ -55,8 +52,7 @@ struct Field {
       dense().push_forward(u, du, y, at.k, at.details, v, k_tangent, scratch, tiles);
   }
 
-  /// eta = h (d_y f)^T g. The planes `delta` and, of a Hamiltonian field, `rotated` are for
-  /// `control_gradient`.
+  /// eta = h (d_y f)^T g. The planes `delta` and, where it `rotates`, `rotated` are for `control_gradient`.
   void pull_back(const StageControls<const T>& u, const StagePlanes<T>& at, T h, const T* g, T* delta,
                  T* rotated, T* eta, Index tiles, T* product_scratch) const {
     if (is_hamiltonian())

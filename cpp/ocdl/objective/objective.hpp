@@ -57,8 +57,10 @@ class LossSeed : public Seed<T> {
   bool needs_outputs() const override { return true; }
   Index scratch_size() const override { return (outputs_ + 1) * tile_width<T>; }
 
-  /// The sum of the weighted losses, and their slopes times the scale.
-  Wide<T> evaluate(const Block& block, Index t, const T* z, T* slopes, T* scratch) const override {
+  /// The sum of the weighted losses, and their slopes times the scale. Out of line: where the type is known,
+  /// as in `output_slopes`, all losses would be inlined, and GCC 12 crashes on seven of them.
+  [[gnu::noinline]] Wide<T> evaluate(const Block& block, Index t, const T* z, T* slopes,
+                                     T* scratch) const override {
     const Index size = outputs_ * tile_width<T>;
     T *targets = scratch, *weights = scratch + size;
     fill(block, t, targets, weights);

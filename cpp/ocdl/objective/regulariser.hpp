@@ -9,13 +9,23 @@
 
 namespace ocdl {
 
-/// All penalties: a row each. A penalty is a record, one file in `penalties/`: its name, its weight, the
-/// parts of the controls that it acts on, and `add(net, controls, gradient)`, which returns its value and
-/// adds its gradient unless that is null.
+/// All penalties: a row each. A penalty is a record, one file in `penalties/`: its name, whether it is
+/// `kinked` where a control is 0, its weight, the parts of the controls that it acts on, and
+/// `add(net, controls, gradient)`, which returns its value and adds its gradient unless that is null.
 using Penalty = std::variant<Tikhonov,        //
                              L1,              //
                              TimeSmoothness,  //
                              EvenSteps>;
+
+/// f(penalty) for every penalty, with weight 0.
+template <class F, std::size_t... Row>
+void for_each_penalty(const F& f, std::index_sequence<Row...>) {
+  (f(std::variant_alternative_t<Row, Penalty>{}), ...);
+}
+template <class F>
+void for_each_penalty(const F& f) {
+  for_each_penalty(f, std::make_index_sequence<std::variant_size_v<Penalty>>());
+}
 
 /// R(u), a sum of penalties.
 struct Regulariser {

@@ -27,6 +27,8 @@ struct AdamOptions {
 template <class T>
 class Adam : public Method<T> {
  public:
+  using Options = AdamOptions;
+
   Adam(const AdamOptions& options, const TrainingProblem<T>& problem)
       : options_(options), next_(problem.size()), direction_(next_.controls) {
     first_moment_ = second_moment_ = next_first_moment_ = next_second_moment_ = next_.controls;

@@ -26,8 +26,12 @@ struct ArmijoOptions {
 template <class T>
 class Armijo : public Method<T> {
  public:
-  Armijo(const ArmijoOptions& options, Index size)
-      : options_(options), first_trial_(std::min(options.first_step, options.max_step)), next_(size) {}
+  using Options = ArmijoOptions;
+
+  Armijo(const ArmijoOptions& options, const TrainingProblem<T>& problem)
+      : options_(options),
+        first_trial_(std::min(options.first_step, options.max_step)),
+        next_(problem.size()) {}
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
     double t = first_trial_;

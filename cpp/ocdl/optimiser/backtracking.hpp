@@ -24,8 +24,10 @@ struct BacktrackingOptions {
 template <class T>
 class Backtracking : public Method<T> {
  public:
-  Backtracking(const BacktrackingOptions& options, Index size)
-      : options_(options), lipschitz_(within_range(options.L0)), next_(size) {}
+  using Options = BacktrackingOptions;
+
+  Backtracking(const BacktrackingOptions& options, const TrainingProblem<T>& problem)
+      : options_(options), lipschitz_(within_range(options.L0)), next_(problem.size()) {}
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
     double L = lipschitz_;

@@ -18,7 +18,10 @@ struct GradientDescentOptions {
 template <class T>
 class GradientDescent : public Method<T> {
  public:
-  GradientDescent(const GradientDescentOptions& options, Index size) : options_(options), next_(size) {}
+  using Options = GradientDescentOptions;
+
+  GradientDescent(const GradientDescentOptions& options, const TrainingProblem<T>& problem)
+      : options_(options), next_(problem.size()) {}
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
     const Displacement moved = problem.move(at, at.gradient, -options_.step, next_.controls);

@@ -25,12 +25,14 @@ struct LBFGSOptions {
 template <class T>
 class LBFGS : public Method<T> {
  public:
-  LBFGS(const LBFGSOptions& options, Index size)
+  using Options = LBFGSOptions;
+
+  LBFGS(const LBFGSOptions& options, const TrainingProblem<T>& problem)
       : options_(options),
-        size_(size),
-        search_(size, options.max_trials),
-        direction_(static_cast<std::size_t>(size)),
-        moves_(static_cast<std::size_t>(size * (options.memory + 1))),
+        size_(problem.size()),
+        search_(problem.size(), options.max_trials),
+        direction_(static_cast<std::size_t>(problem.size())),
+        moves_(static_cast<std::size_t>(problem.size() * (options.memory + 1))),
         changes_(moves_),
         products_(static_cast<std::size_t>(options.memory + 1)),
         factors_(products_) {}

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <variant>
 
 #include "ocdl/optimiser/adam.hpp"
@@ -12,27 +13,36 @@
 
 namespace ocdl {
 
-/// All methods: the settings of each, with their names, and its name.
-using MethodOptions = std::variant<GradientDescentOptions, BacktrackingOptions, ArmijoOptions, AdamOptions,
-                                   LBFGSOptions, NewtonCGOptions>;
+/// All methods: a row each. A method is a class with its settings, `Options`, which have their names and its
+/// name; it is made of them and the problem.
+template <template <class> class... Kind>
+struct MethodList {
+  using Options = std::variant<typename Kind<double>::Options...>;
+
+  template <class T>
+  static std::unique_ptr<Method<T>> make(const Options& options, const TrainingProblem<T>& problem) {
+    std::unique_ptr<Method<T>> made;
+    const auto make_if_chosen = [&]<class Made>(std::type_identity<Made>) {
+      if (const auto* chosen = std::get_if<typename Made::Options>(&options))
+        made = std::make_unique<Made>(*chosen, problem);
+    };
+    (make_if_chosen(std::type_identity<Kind<T>>()), ...);
+    return made;
+  }
+};
+
+using Methods = MethodList<GradientDescent,  //
+                           Backtracking,     //
+                           Armijo,           //
+                           Adam,             //
+                           LBFGS,            //
+                           NewtonCG>;
+
+using MethodOptions = Methods::Options;
 
 template <class T>
 std::unique_ptr<Method<T>> make_method(const MethodOptions& options, const TrainingProblem<T>& problem) {
-  struct Maker {
-    const TrainingProblem<T>& problem;
-    using Made = std::unique_ptr<Method<T>>;
-    Made operator()(const GradientDescentOptions& o) const {
-      return std::make_unique<GradientDescent<T>>(o, problem.size());
-    }
-    Made operator()(const BacktrackingOptions& o) const {
-      return std::make_unique<Backtracking<T>>(o, problem.size());
-    }
-    Made operator()(const ArmijoOptions& o) const { return std::make_unique<Armijo<T>>(o, problem.size()); }
-    Made operator()(const AdamOptions& o) const { return std::make_unique<Adam<T>>(o, problem); }
-    Made operator()(const LBFGSOptions& o) const { return std::make_unique<LBFGS<T>>(o, problem.size()); }
-    Made operator()(const NewtonCGOptions& o) const { return std::make_unique<NewtonCG<T>>(o, problem); }
-  };
-  return std::visit(Maker{problem}, options);
+  return Methods::make<T>(options, problem);
 }
 
 }  // namespace ocdl

@@ -34,6 +34,8 @@ struct NewtonCGOptions {
 template <class T>
 class NewtonCG : public Method<T> {
  public:
+  using Options = NewtonCGOptions;
+
   NewtonCG(const NewtonCGOptions& options, const TrainingProblem<T>& problem)
       : options_(options),
         size_(problem.size()),

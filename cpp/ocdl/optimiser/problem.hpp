@@ -121,10 +121,11 @@ class TrainingProblem {
 
   /// The projection of steps_. Steps that are not finite stay so: J will not be finite either.
   void project_steps(T* to) {
-    if (first_non_finite(steps_.data(), static_cast<Index>(steps_.size())) >= 0)
+    const auto size = static_cast<Index>(steps_.size());
+    if (first_non_finite(steps_.data(), size) >= 0)
       std::copy(steps_.begin(), steps_.end(), to);
     else
-      project_simplex(steps_.data(), static_cast<Index>(steps_.size()), constraints_.total, to, sorted_);
+      project_simplex<T>({steps_.data(), size}, constraints_.total, {to, size}, sorted_);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "ocdl/types.hpp"
@@ -13,19 +14,20 @@ namespace ocdl {
 /// al. 2008): x_i = max(v_i - theta, 0). A point that is on the simplex up to roundoff stays as it is, so
 /// projecting twice changes nothing. `sorted` is scratch of the same size.
 template <class T>
-void project_simplex(const T* v, Index size, double total, T* x, std::vector<double>& sorted) {
+void project_simplex(VectorView<const T> v, double total, VectorView<T> x, std::vector<double>& sorted) {
+  const Index size = v.size();
   const double roundoff = static_cast<double>(size) * static_cast<double>(std::numeric_limits<T>::epsilon());
-  double sum = 0;
-  for (Index i = 0; i < size; ++i) sum += static_cast<double>(v[i]);
-  if (*std::min_element(v, v + size) >= 0 && std::abs(sum - total) <= roundoff * total) {
-    std::copy_n(v, size, x);
+  const double sum =
+      std::accumulate(v.begin(), v.end(), 0.0);  // one after the other: Eigen's sum has other bits
+  if (v.minCoeff() >= 0 && std::abs(sum - total) <= roundoff * total) {
+    x = v;
     return;
   }
   // Differences to the largest entry: what matters lies within `total` of it, whatever the size of the
   // entries.
-  const double largest = static_cast<double>(*std::max_element(v, v + size));
+  const double largest = static_cast<double>(v.maxCoeff());
   sorted.resize(static_cast<std::size_t>(size));
-  std::transform(v, v + size, sorted.begin(), [&](T entry) { return static_cast<double>(entry) - largest; });
+  VectorView<double>(sorted.data(), size) = v.array().template cast<double>() - largest;
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   double threshold = 0, running = 0;
   Index support = 0;
@@ -41,7 +43,7 @@ void project_simplex(const T* v, Index size, double total, T* x, std::vector<dou
   double excess = -total;
   for (Index k = 0; k < support; ++k) excess += sorted[static_cast<std::size_t>(k)] - threshold;
   threshold += excess / static_cast<double>(support);
-  for (Index i = 0; i < size; ++i) x[i] = T(std::max(static_cast<double>(v[i]) - largest - threshold, 0.0));
+  x = (v.array().template cast<double>() - largest - threshold).max(0.0).template cast<T>();
 }
 
 }  // namespace ocdl

@@ -11,7 +11,7 @@ template <class T>
 struct AdjointScratch {
   T* cotangent;  ///< g_i, a plane, or one for each stage of an implicit method
   T* delta;      ///< what the field's gradient takes of g_i, a plane
-  T* rotated;    ///< the same of a Hamiltonian field, a plane
+  T* rotated;    ///< the same of a field that rotates, a plane
   T* stage;      ///< y_i where it has to be rebuilt, a plane
   T* eta;        ///< eta_i, a plane each
   T* panels;     ///< transposed states, see panel::transposed_size
@@ -47,7 +47,7 @@ class Adjoint {
     for (auto group = net_.groups.rbegin(); group != net_.groups.rend(); ++group) {
       if (!net_.is_live(group->first)) {
         if (du_ && net_.stage_controls && team.rank() == 0 && !accumulate_)
-          for (Index i = group->first; i < group->last; ++i) clear_stage(j, i);
+          for (Index i = group->first; i < group->last; ++i) du_.clear(j, i);
         continue;
       }
       if (group->is_implicit) solve_cotangents(j, *group, p, stages, scratch, share);
@@ -134,12 +134,6 @@ class Adjoint {
       du_.h(j) = (accumulate_ ? du_.h(j) : T(0)) + sum_lanes<T>(sum);
     }
     if (want_h) team.barrier();
-  }
-
-  void clear_stage(Index j, Index i) const {
-    StageControls<T> du = du_.at(j, i);
-    du.K.setZero();
-    du.b.setZero();
   }
 };
 

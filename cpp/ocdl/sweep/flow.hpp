@@ -27,7 +27,7 @@ class StateRows {
 /// Memory of one thread for the evaluation of stages, behind that of the threads before it in a team.
 template <class T>
 StageScratch<T> carve_thread(const Network& net, int rank, T* state, Carver<T>& carver) {
-  const Index product = net.field_kind == FieldKind::hamiltonian ? panel::scratch_size<T>() : 0;
+  const Index product = Field<T>::evaluates_by_scratch(net.field_kind) ? panel::scratch_size<T>() : 0;
   const Index equations = StageEquations<T>::scratch_size(net);
   carver.take(rank * (product + equations));
   T* first = carver.take(product);

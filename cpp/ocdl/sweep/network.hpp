@@ -81,11 +81,11 @@ struct Network {
   struct Sets {
     Index begin, size;
   };
-  std::array<Sets, field_part_count> field_sets;
+  std::vector<Sets> field_sets;
 
   Index control_size() const { return parts.back().place.end; }
   /// Where the time steps stand; nowhere in a feed-forward network.
-  Range steps() const { return parts[field_part_count].place; }
+  Range steps() const { return parts[field_sets.size()].place; }
   Index step_count() const { return steps().end - steps().begin; }
 
   template <class E>
@@ -115,7 +115,7 @@ struct Network {
         size = length > 0 && size > beyond_memory / length ? beyond_memory : size * length;
       parts.push_back({std::string(name), role, std::move(axes), std::move(shape), {begin, begin + size}});
     };
-    for (const FieldPart& part : field_parts(dim)) {
+    for (const FieldPart& part : field_parts(field_kind, dim)) {
       std::vector<std::string> axes = {"layers"};
       std::vector<Index> shape = {layers};
       if (stage_controls) {
@@ -126,7 +126,7 @@ struct Network {
       shape.insert(shape.end(), part.shape.begin(), part.shape.end());
       add(part.name, Role::field, axes, shape);
       const Range place = parts.back().place;
-      field_sets[parts.size() - 1] = {place.begin, (place.end - place.begin) / (layers * control_stages)};
+      field_sets.push_back({place.begin, (place.end - place.begin) / (layers * control_stages)});
     }
     add("h", Role::steps, {"layers"}, {residual ? layers : 0});
     add("W", Role::readout, {"outputs", "dim"}, {outputs, dim});
@@ -152,11 +152,14 @@ class Controls {
 
   /// What the field takes at stage i of layer j.
   StageControls<E> at(Index j, Index i) const {
-    std::array<E*, field_part_count> starts{};
+    std::array<E*, most_field_parts> starts{};
     if (u_)
-      for (std::size_t p = 0; p < field_part_count; ++p)
-        starts[p] = u_ + net_.field_sets[p].begin + net_.set_number(j, i) * net_.field_sets[p].size;
+      for (std::size_t p = 0; p < net_.field_sets.size(); ++p) starts[p] = set(net_.field_sets[p], j, i);
     return {starts, net_.dim};
+  }
+  /// Sets that to 0.
+  void clear(Index j, Index i) const {
+    for (const Network::Sets& sets : net_.field_sets) std::fill_n(set(sets, j, i), sets.size, E(0));
   }
   E& h(Index j) const { return u_[net_.steps().begin + j]; }
   MatrixView<E> W() const { return {u_ + net_.steps().end, net_.outputs, net_.dim}; }
@@ -165,6 +168,10 @@ class Controls {
  private:
   const Network& net_;
   E* u_;
+
+  E* set(const Network::Sets& sets, Index j, Index i) const {
+    return u_ + sets.begin + net_.set_number(j, i) * sets.size;
+  }
 };
 
 }  // namespace ocdl

@@ -155,7 +155,7 @@ class PullBack {
     m.costate = carver.take(backward ? plane() : 0);
     m.adjoint.cotangent = carver.take(backward ? (net_.largest_group ? net_.stages : 1) * plane() : 0);
     m.adjoint.delta = carver.take(backward ? plane() : 0);
-    m.adjoint.rotated = carver.take(backward && net_.field_kind == FieldKind::hamiltonian ? plane() : 0);
+    m.adjoint.rotated = carver.take(backward && Field<T>::rotates(net_.field_kind) ? plane() : 0);
     m.adjoint.stage = m.stage;
     m.adjoint.eta = carver.take(backward ? net_.stages * plane() : 0);
     m.adjoint.panels = carver.take(backward ? panel::transposed_size<T>(net_.dim, tiles) : 0);

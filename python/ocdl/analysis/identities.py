@@ -41,7 +41,7 @@ class Case:
     def smooth_parts(self) -> Iterator[tuple[str, Controls]]:
         """Yield for each part of the controls those of its entries by which J can be differentiated, as 0 and 1."""
         net, penalty = self.net, self.objective.regulariser
-        kinked = [term for term in (penalty.terms if penalty else ()) if term.name == "l1"]
+        kinked = [term for term in (penalty.terms if penalty else ()) if term.kinked]
         for part in net.parts:
             mask = net.from_vector(np.zeros(net.n_controls))
             getattr(mask, part.name)[...] = 1

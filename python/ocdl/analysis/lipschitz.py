@@ -10,6 +10,7 @@ import numpy as np
 from ocdl.base.validation import FloatArray
 from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
+from ocdl.model.fields import FIELDS
 from ocdl.model.flow import Flow
 from ocdl.model.tableau import Tableau
 
@@ -21,10 +22,9 @@ def _norms(K: FloatArray) -> FloatArray:
     return norms
 
 
-# A Lipschitz constant in y of each vector field, from its matrices and the steepest slope of its activation.
+# A Lipschitz constant in y of each field that is swept, from its matrices and the steepest slope of its activation.
 FIELD_BOUNDS: dict[str, Callable[[FloatArray, float], FloatArray]] = {
     "dense": lambda K, steepest: _norms(K) * steepest,
-    "antisymmetric": lambda K, steepest: _norms(K - np.swapaxes(K, -1, -2)) * steepest,
     "hamiltonian": lambda K, steepest: _norms(K) ** 2 * steepest,
 }
 
@@ -49,10 +49,10 @@ def lipschitz_bound(net: Flow, u: Controls) -> float:
     >>> bool(np.isclose(net.lipschitz_bound(u), 1.1**10))
     True
     """
-    net._vector(u)
-    if net.field not in FIELD_BOUNDS:
+    swept_as = FIELDS[net.field].swept_as
+    if swept_as not in FIELD_BOUNDS:
         raise ValueError(f"no Lipschitz constant is known for the field {net.field!r}")
-    L = FIELD_BOUNDS[net.field](u.K.astype(np.float64), ACTIVATIONS[net.activation].steepest)
+    L = FIELD_BOUNDS[swept_as](net._swept_parts(u)["K"], ACTIVATIONS[net.activation].steepest)
     if not net.residual:
         return float(np.prod(L))
     stages = L if net.stage_controls else np.repeat(L[:, None], net.stages, axis=1)

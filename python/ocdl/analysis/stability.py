@@ -91,11 +91,11 @@ def _stability_along(net: Flow, u: Controls, states: FloatArray) -> Stability:
         chunk = np.ascontiguousarray(states[:, first : first + at_once])
         total = np.eye(net.dim)
         for layer, y in enumerate(chunk[:-1]):
-            jacobian = _jacobians(net, _layer_controls(u, layer), y, {})
+            jacobian = _jacobians(net, _layer_controls(net, u, layer), y, {})
             total = jacobian @ total
             growth[layer] = max(growth[layer], _norm(jacobian))
             total_growth[layer] = max(total_growth[layer], _norm(total))
-            for part in _stage_controls(u, layer) if net.stage_controls else [_layer_controls(u, layer)]:
+            for part in _stage_controls(net, u, layer) if net.stage_controls else [_layer_controls(net, u, layer)]:
                 # One Euler step of size 1 has the Jacobian I + df/dy.
                 euler = {"tableau": "euler", "stage_controls": False}
                 field = _jacobians(net, part | {"h": [1.0]}, y, euler) - np.eye(net.dim)
@@ -103,14 +103,15 @@ def _stability_along(net: Flow, u: Controls, states: FloatArray) -> Stability:
     return Stability(u.h.astype(np.float64), growth, total_growth, abscissa)
 
 
-def _layer_controls(u: Controls, layer: int) -> dict[str, FloatArray]:
+def _layer_controls(net: Flow, u: Controls, layer: int) -> dict[str, FloatArray]:
     """The controls of one layer, as those of a network that has no other."""
-    return {"K": u.K[layer : layer + 1], "b": u.b[layer : layer + 1], "h": u.h[layer : layer + 1]}
+    return {part.name: getattr(u, part.name)[layer : layer + 1] for part in net.parts if part.role != "readout"}
 
 
-def _stage_controls(u: Controls, layer: int) -> list[dict[str, FloatArray]]:
+def _stage_controls(net: Flow, u: Controls, layer: int) -> list[dict[str, FloatArray]]:
     """The controls of each stage of a layer, as those of a network that has no other."""
-    return [{"K": K[None], "b": b[None]} for K, b in zip(u.K[layer], u.b[layer], strict=True)]
+    parts = {part.name: getattr(u, part.name)[layer] for part in net.parts if part.role == "field"}
+    return [{name: stages[i : i + 1] for name, stages in parts.items()} for i in range(net.stages)]
 
 
 def _jacobians(net: Flow, controls: dict[str, Any], y: FloatArray, changes: dict[str, Any]) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The command line: ``ocdl demo``, ``train``, ``predict``, ``inspect``, ``bench`` and ``info``."""
+"""The command line, ``ocdl``: a module for each of its commands."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ocdl.base.validation import LabelArray
 from ocdl.cli._output import UserError, shows_progress
 from ocdl.cli._samples import Samples
+from ocdl.model.fields import FIELDS
 from ocdl.network import Network
 from ocdl.tables.learning import learn
 from ocdl.tables.model import TableModel
@@ -72,7 +73,7 @@ def _estimator(arguments: argparse.Namespace, n_inputs: int) -> Any:
         verbose=int(shows_progress(arguments)),
         **settings,
     )
-    if arguments.field == "hamiltonian":
+    if FIELDS[arguments.field].needs_even_dim:
         estimator.augment += (n_inputs + estimator.augment) % 2  # positions and momenta
     try:
         Network.preset(

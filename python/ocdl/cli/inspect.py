@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
 
 from ocdl.cli._output import add_command, aligned, json_text, printable
 from ocdl.model.controls import Controls
@@ -64,14 +62,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 def describe(path: str) -> tuple[dict[str, Any], Encoding | None]:
     """Return what a model file holds, for JSON, and what the columns of a table become."""
-    network, controls, metadata = files.load(path)
+    (network, controls, metadata), version, written_by = files.read(path)
     model = load_model(path) if metadata.keys() & {OLD_KEY, "estimator"} else None
-    with safe_open(path, framework="numpy") as file:
-        header = file.metadata()
     saving = network.saving(controls)
     facts = {
-        "format_version": int(header["format_version"]),
-        "ocdl": json.loads(header["description"])["ocdl"],
+        "format_version": version,
+        "ocdl": written_by,
         "network": files.network_to_dict(network),
         "n_controls": network.n_controls,
         "time_steps": _steps(controls) if network.residual else None,

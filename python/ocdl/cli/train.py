@@ -28,7 +28,8 @@ from ocdl.cli._output import (
 from ocdl.cli._samples import Samples, read_samples
 from ocdl.datasets import GENERATORS
 from ocdl.estimator import defaults
-from ocdl.model.architecture import FIELDS, PRESET_ALIASES, PRESETS
+from ocdl.model.architecture import PRESET_ALIASES, PRESETS
+from ocdl.model.fields import FIELDS
 from ocdl.model.losses import ALIASES as LOSS_ALIASES
 from ocdl.model.losses import names_of
 from ocdl.model.tableau import ALIASES as TABLEAU_ALIASES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -136,7 +137,9 @@ def make_spiral(n_samples: int = 1000, *, noise: float = 0.05, random_state: Any
     return _noisy_in_random_order(points, np.arange(m) >= m - ones, noise, rng)
 
 
-GENERATORS = {"donut1d": make_donut1d, "donut2d": make_donut2d, "squares": make_squares, "spiral": make_spiral}
+GENERATORS: dict[str, Callable[..., tuple[Points, Labels]]] = {  # all that stand above
+    name.removeprefix("make_"): make for name, make in list(globals().items()) if name in __all__
+}
 
 
 def _spiral(first_angle: float, size: int) -> Points:

@@ -8,12 +8,11 @@ if TYPE_CHECKING:
     from ocdl.estimator.regressor import ODERegressor
 
 __all__ = ["ODEClassifier", "ODERegressor"]
-
-ROOMS = {"ODEClassifier": "ocdl.estimator.classifier", "ODERegressor": "ocdl.estimator.regressor"}
+MODULES = {"ODEClassifier": "classifier", "ODERegressor": "regressor"}
 
 
 def __getattr__(name: str) -> Any:
     """Import scikit-learn with the class that needs it: the defaults beside it are read by every command line."""
-    if name in ROOMS:
-        return getattr(import_module(ROOMS[name]), name)
+    if name in MODULES:
+        return getattr(import_module(f"ocdl.estimator.{MODULES[name]}"), name)
     raise AttributeError(f"module 'ocdl.estimator' has no attribute {name!r}")

@@ -51,9 +51,10 @@ def warn_of_saturation(network: Network, start: Controls, rows: FloatArray) -> N
     sample = rows[:: max(1, len(rows) // ROWS_LOOKED_AT)]
     state = np.zeros((len(sample), network.dim))
     state[:, : network.n_features] = sample
-    K, b = (part[0].reshape(-1, *part.shape[-n:])[0] for part, n in ((start.K, 2), (start.b, 1)))
+    parts = network._swept_parts(start)
+    K, b = (parts[name][0].reshape(-1, *parts[name].shape[-n:])[0] for name, n in (("K", 2), ("b", 1)))
     with np.errstate(over="ignore", invalid="ignore"):
-        size = np.abs(state @ (K - K.T if network.field == "antisymmetric" else K).T + b)
+        size = np.abs(state @ K.T + b)
     if np.all(size > flat_beyond):
         warnings.warn(
             f"every unit is saturated at the start: the inputs are as large as {np.abs(sample).max():.3g}; "

@@ -1,12 +1,12 @@
 """What an estimator is unless it is told otherwise: the estimators and ``ocdl train`` take these from here."""
 
-from ocdl.model.architecture import FIELDS
+from ocdl.model.fields import FIELDS
 from ocdl.training.optimisers import LBFGS
 
 ARCHITECTURE = "odenet"
 N_LAYERS = 5
 TABLEAU = "euler"
-FIELD = FIELDS[0]
+FIELD = next(iter(FIELDS))
 ACTIVATION = "tanh"
 HORIZON = 3.0
 AUGMENT = 1

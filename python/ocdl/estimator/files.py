@@ -77,7 +77,7 @@ def save(path: FilePath, estimator: Fitted, **metadata: Any) -> None:
 
 def load(path: FilePath, kind: Callable[..., SomeFitted]) -> SomeFitted:
     """Return the fitted estimator of `save`."""
-    model, version = files.read(path)
+    model, version, _ = files.read(path)
     if "table" in model.metadata:
         raise refusal(path, "holds an estimator for the columns of a table; load it with ocdl.load_model(path)")
     return restored(path, model, version, kind)

@@ -52,7 +52,8 @@ def optimiser_of(optimiser: Any, learning_rate: Any, batch_size: Any) -> Optimis
         return GradientDescent(validation.positive(learning_rate, "learning_rate"))
     if given:
         raise ValueError(f"{' and '.join(given)} beside optimiser={optimiser!r}, which has none: leave one of them out")
-    return kind()  # type: ignore[call-arg]
+    made: Optimiser = kind()
+    return made
 
 
 def _batch_size(batch_size: Any) -> int | None:

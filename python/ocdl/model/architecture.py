@@ -15,10 +15,10 @@ from ocdl.base import validation
 from ocdl.base.randomness import random_source
 from ocdl.base.validation import FloatArray
 from ocdl.model.controls import ControlLayout, Controls, Part
+from ocdl.model.fields import FIELDS
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau
 
-FIELDS = tuple(_core.field_names())
 TIME_STEPS = ("fixed", "free", "simplex")
 PRESETS: dict[str, dict[str, Any]] = {
     "net": {"residual": False},
@@ -54,10 +54,10 @@ class Architecture:
     def __post_init__(self) -> None:
         if not self.residual and self.field != "dense":
             raise ValueError(f"field={self.field!r} needs residual=True: a feed-forward network has no flow")
-        if self.field == "hamiltonian" and self.dim % 2:
+        if FIELDS[self.field].needs_even_dim and self.dim % 2:
             raise ValueError(
-                "field='hamiltonian' needs a state of even dimension, positions and momenta, got n_features + augment "
-                f"= {self.dim}; one more augmented component makes it even"
+                f"field={self.field!r} needs a state of even dimension, positions and momenta, got n_features + "
+                f"augment = {self.dim}; one more augmented component makes it even"
             )
         if not self.residual and self.time_steps != "fixed":
             raise ValueError(
@@ -189,6 +189,11 @@ class Architecture:
             for part, values in u.parts().items():
                 validation.real_array(values, f"{name}.{part}", self.dtype)
         return u._vector
+
+    def _swept_parts(self, u: Controls) -> dict[str, FloatArray]:
+        """Return the parts in float64, mapped to those of the field that this one is swept as."""
+        vector = self._core_network.field_controls(self._vector(u).astype(np.float64))
+        return Controls(self._layout, vector).parts()
 
     def __reduce__(self) -> tuple[partial[Self], tuple[()]]:
         return partial(type(self), **self._arguments()), ()

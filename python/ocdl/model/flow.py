@@ -15,8 +15,9 @@ from ocdl.base.keywords import known_keywords
 from ocdl.base.validation import FloatArray
 from ocdl.model import overflow
 from ocdl.model.activations import ACTIVATIONS, ALIASES
-from ocdl.model.architecture import FIELDS, TIME_STEPS, Architecture, float_dtype, method_of
+from ocdl.model.architecture import TIME_STEPS, Architecture, float_dtype, method_of
 from ocdl.model.controls import Controls
+from ocdl.model.fields import FIELDS
 from ocdl.model.losses import Loss
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.model.tableau import Tableau

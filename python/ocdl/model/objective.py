@@ -16,7 +16,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.model import losses
 from ocdl.model.losses import Loss, OwnLoss
 from ocdl.model.own_loss import OwnLossOnSamples, name_of
-from ocdl.model.penalties import Regulariser
+from ocdl.model.penalties import PENALTIES, Regulariser, title_of
 
 __all__ = ["Objective"]
 
@@ -70,8 +70,9 @@ class Objective:
             object.__setattr__(self, "loss", loss.name)
         object.__setattr__(self, "reduction", validation.choice(self.reduction, "reduction", ("mean", "sum")))
         if self.regulariser is not None and not isinstance(self.regulariser, Regulariser):
+            *some, last = map(title_of, PENALTIES)
             raise TypeError(
-                "regulariser must be a sum of Tikhonov, L1 and TimeSmoothness, or None, "
+                f"regulariser must be a sum of {', '.join(some)} and {last}, or None, "
                 f"got {type(self.regulariser).__name__}"
             )
 

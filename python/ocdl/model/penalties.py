@@ -11,7 +11,7 @@ from ocdl.base import validation
 
 __all__ = ["L1", "EvenSteps", "Penalty", "Regulariser", "Tikhonov", "TimeSmoothness"]
 
-PENALTIES = tuple(_core.penalty_names())
+PENALTIES = _core.penalties()  # by name: whether it has a kink where a control is 0
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,19 @@ class Penalty:
         if self.parts is not None:
             object.__setattr__(self, "parts", _names(self.parts))
 
+    @property
+    def kinked(self) -> bool:
+        """Whether it has a kink where a control is 0."""
+        return PENALTIES[self.name]
+
     def __str__(self) -> str:
         parts = "" if self.parts is None else f", parts={self.parts!r}"
-        return f"{self.name.title().replace('_', '')}({self.weight!r}{parts})"
+        return f"{title_of(self.name)}({self.weight!r}{parts})"
+
+
+def title_of(penalty: str) -> str:
+    """Return the name of the function that makes a penalty: ``TimeSmoothness`` for "time_smoothness"."""
+    return penalty.title().replace("_", "")
 
 
 def _names(parts: Any) -> tuple[str, ...]:
@@ -83,7 +93,8 @@ class Regulariser:
             key = term.name, term.parts
             merged[key] = merged.get(key, 0.0) + term.weight
         kept = (Penalty(name, weight, parts) for (name, parts), weight in merged.items() if weight)
-        order = sorted(kept, key=lambda term: (PENALTIES.index(term.name), term.parts or ()))
+        places = list(PENALTIES)
+        order = sorted(kept, key=lambda term: (places.index(term.name), term.parts or ()))
         object.__setattr__(self, "terms", tuple(order))
 
     def __setattr__(self, name: str, value: object) -> None:

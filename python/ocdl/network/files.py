@@ -110,8 +110,16 @@ def load(path: FilePath) -> Model:
     return read(path)[0]
 
 
-def read(path: FilePath) -> tuple[Model, int]:
-    """Return what `load` does, and the version of the format that the file has: its metadata may depend on it."""
+class Stored(NamedTuple):
+    """A model, the version of the format in its file, which its metadata may depend on, and the ocdl that wrote it."""
+
+    model: Model
+    version: int
+    written_by: str
+
+
+def read(path: FilePath) -> Stored:
+    """Return what `load` does, and who wrote it."""
     description, arrays, version = read_container(path, "model", MIGRATIONS)
     try:
         parts = exact_record(description, "the description", ("network", "metadata", "ocdl"))
@@ -119,7 +127,7 @@ def read(path: FilePath) -> tuple[Model, int]:
         if not isinstance(metadata, dict):
             raise ValueError(f"the metadata must be a dict, got {type(metadata).__name__}")
         net = network_from_dict(parts["network"])
-        return Model(net, controls_from_arrays(net, arrays), metadata), version
+        return Stored(Model(net, controls_from_arrays(net, arrays), metadata), version, str(parts["ocdl"]))
     except ValueError as error:
         raise refusal(path, f"is malformed: {error}") from error
 

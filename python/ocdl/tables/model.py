@@ -122,7 +122,7 @@ def load_model(path: FilePath) -> TableModel:
     >>> ocdl.load_model("model.ocdl").predict(frame[["y", "x"]]).shape
     (4,)
     """
-    model, version = files.read(path)
+    model, version, _ = files.read(path)
     metadata = model.metadata
     if not metadata.keys() & {OLD_KEY, "estimator"}:
         advice = "ocdl train and the save of an estimator write files with them"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from ocdl import _core
 from ocdl.base import validation
@@ -217,7 +217,7 @@ class NewtonCG(Settings):
 
 
 Optimiser = GradientDescent | Backtracking | Armijo | Adam | LBFGS | NewtonCG
-SINGLE_OPTIMISERS = (GradientDescent, Backtracking, Armijo, Adam, LBFGS, NewtonCG)
+SINGLE_OPTIMISERS: tuple[Any, ...] = get_args(Optimiser)
 ALIASES = {
     "gd": "GradientDescent",
     "newton": "NewtonCG",
@@ -278,7 +278,7 @@ def single_optimiser(value: Any, name: str) -> Optimiser:
         spelled = meant(value, known, ALIASES) if isinstance(value, str) else None
         hint = f"; did you mean ocdl.{spelled}()?" if spelled else ""
         raise TypeError(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}")
-    return value
+    return cast(Optimiser, value)
 
 
 def named(name: object, argument: str = "optimiser") -> Optimiser:
@@ -289,8 +289,7 @@ def named(name: object, argument: str = "optimiser") -> Optimiser:
 
 def without_settings() -> list[Optimiser]:
     """Return those optimisers that can be made without choosing a setting."""
-    kinds: tuple[Any, ...] = SINGLE_OPTIMISERS
-    return [kind() for kind in kinds if all(field.default is not MISSING for field in fields(kind))]
+    return [kind() for kind in SINGLE_OPTIMISERS if all(field.default is not MISSING for field in fields(kind))]
 
 
 def stages_of(optimiser: Any) -> tuple[tuple[Optimiser, int | None], ...]:

@@ -8,6 +8,7 @@ namespace ocdl {
 /// every penalty of the field.
 struct EvenSteps {
   static constexpr std::string_view name = "even_steps";
+  static constexpr bool kinked = false;
 
   double weight = 0;
   PartSelection parts;  ///< not looked at: it acts on the steps

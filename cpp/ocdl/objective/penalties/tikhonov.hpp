@@ -7,6 +7,7 @@ namespace ocdl {
 /// weight/2 |u|^2 over the chosen parts.
 struct Tikhonov {
   static constexpr std::string_view name = "tikhonov";
+  static constexpr bool kinked = false;
 
   double weight = 0;
   PartSelection parts;

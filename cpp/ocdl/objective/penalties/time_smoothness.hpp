@@ -7,6 +7,7 @@ namespace ocdl {
 /// weight/2 N/T sum_j |u[j+1] - u[j]|^2 over the parts of the field, K and b.
 struct TimeSmoothness {
   static constexpr std::string_view name = "time_smoothness";
+  static constexpr bool kinked = false;
 
   double weight = 0;
   PartSelection parts;  ///< not looked at: these are the parts that are functions of time
