@@ -180,7 +180,7 @@ def test_wrong_weights_of_regularisers(build) -> None:
         with pytest.raises(TypeError, match="weight must be a real number"):
             build(bad)
     with pytest.raises(
-        TypeError, match=r"regulariser must be a sum of Tikhonov, .* and TimeSmoothness, or None, got function"
+        TypeError, match=r"regulariser must be a sum of Tikhonov, .* and EvenSteps, or None, got function"
     ):
         Objective(regulariser=build)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from ocdl.base import validation
 from ocdl.estimator import defaults
-from ocdl.model.penalties import Regulariser
 from ocdl.training.optimisers import ALIASES, SINGLE_OPTIMISERS, Adam, Chain, GradientDescent, Optimiser
 
 CHOSEN_BY_FOLDS = "cv"
@@ -63,11 +62,6 @@ def _batch_size(batch_size: Any) -> int | None:
 def alpha_of(alpha: Any, regulariser: Any) -> float | str:
     """Return the factor of the prior, or that folds choose it; a regulariser of one's own replaces the prior."""
     if regulariser is not None:
-        if not isinstance(regulariser, Regulariser):
-            raise TypeError(
-                "regulariser must be a sum of Tikhonov, L1, TimeSmoothness and EvenSteps, or None, "
-                f"got {type(regulariser).__name__}"
-            )
         if alpha != defaults.ALPHA:
             raise ValueError(
                 f"alpha={alpha!r} beside regulariser={regulariser!r}: a regulariser replaces the prior of which alpha "

@@ -60,14 +60,14 @@ def _names(parts: Any) -> tuple[str, ...]:
 
 
 class Regulariser:
-    """The penalty R(u): a sum of `Tikhonov`, `L1` and `TimeSmoothness` terms.
+    """The penalty R(u): a sum of `Tikhonov`, `L1`, `TimeSmoothness` and `EvenSteps` terms.
 
     Parameters
     ----------
     *terms : Penalty
         The terms; the weights of equal ones are added.
     **weights : float
-        Weights of penalties by their names: ``tikhonov``, ``l1``, ``time_smoothness``.
+        Weights of penalties by their names: ``tikhonov``, ``l1``, ``time_smoothness``, ``even_steps``.
 
     Examples
     --------
