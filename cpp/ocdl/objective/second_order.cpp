@@ -45,7 +45,7 @@ ActivationDerivatives activation_derivatives(Activation activation, const double
   const auto count = static_cast<std::size_t>(size);
   ActivationDerivatives found{std::vector<double>(count), std::vector<double>(count),
                               std::vector<double>(count)};
-  Dual<double> k[width], stored[width], slope[width];
+  Dual<double> k[width] = {}, stored[width] = {}, slope[width] = {};
   for (Index n = 0; n < size; n += width) {
     const Index here = std::min(width, size - n);
     for (Index i = 0; i < width; ++i) k[i] = {i < here ? z[n + i] : 0.0, 1.0};

@@ -24,7 +24,7 @@ from ocdl.estimator.prior import WEAK_ITERATIONS, WEAK_SHARE, prior
 from ocdl.estimator.samples import Samples
 from ocdl.estimator.settings import CHOSEN_BY_FOLDS, alpha_of, optimiser_of
 from ocdl.model.controls import Controls
-from ocdl.model.losses import Loss
+from ocdl.model.losses import Loss, names_of
 from ocdl.model.objective import Objective
 from ocdl.model.penalties import Regulariser
 from ocdl.network import Network
@@ -46,6 +46,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     network_: Network
     controls_: Controls
+    _target_kind: str  # what the losses compare with: "classes" or "numbers"
     _checkpoint: str | None = None  # files of `train` that the command line sets
     _resume: str | None = None
 
@@ -115,6 +116,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, callbacks: Iterable[Callback]) -> Self:
         optimiser = optimiser_of(self.optimiser, self.learning_rate, self.batch_size)
         alpha = alpha_of(self.alpha, self.regulariser)
+        self._require_loss()
         rows, targets = self._validated(X, y)
         before = vars(self).copy() if self.warm_start else {}
         samples = self._samples_of(rows, targets, sample_weight)
@@ -134,12 +136,13 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.network_, self.controls_, self.history_ = network, result.controls, result.history
         self.n_iter_, self.status_ = result.n_iter, result.status
         self.__dict__.pop("_epochs", None)
-        convergence.warn_unless_converged(result, self.tol)
+        convergence.warn_unless_converged(result, float(self.tol))
         return self
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """One epoch of Adam over these rows, from where the last one ended; its averages are kept."""
         is_first = not hasattr(self, "controls_")
+        self._require_loss()
         rows, targets = self._validated(X, y, reset=is_first)
         samples = self._samples_of(rows, targets, sample_weight)
         rng = np.random.RandomState(self._seed())
@@ -343,6 +346,12 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     @property
     def _n_features_out(self) -> int:
         return int(self.network_.dim)
+
+    def _require_loss(self) -> None:
+        record = Objective(self.loss).record
+        if isinstance(record, Loss) and record.targets != self._target_kind:
+            names = ", ".join(map(repr, names_of(self._target_kind)))
+            raise ValueError(f"loss must be one of {names}, or one of your own, got {self.loss!r}")
 
     @property
     def _own_loss(self) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 
 from ocdl.base.keywords import known_keywords
 from ocdl.base.validation import FloatArray, LabelArray
@@ -122,6 +122,8 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     True
     """
 
+    _target_kind = "classes"
+
     @known_keywords(KEYWORDS_OF_OTHERS)
     def __init__(
         self,
@@ -198,6 +200,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         callbacks : iterable of callables
             Each is called with a `TrainingState` several times a second at most; True ends the training.
         """
+        _require_one_label(y)
         return self._fit(X, y, sample_weight, eval_set, callbacks)
 
     def partial_fit(
@@ -302,14 +305,18 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
 
+def _require_one_label(y: Any) -> None:
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] > 1:
+        raise ValueError(
+            f"y has shape {tuple(shape)}, several labels for each sample; wrap the estimator in "
+            "sklearn.multioutput.MultiOutputClassifier to have one for each column"
+        )
+
+
 def _classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], LabelArray]:
     """Return the classes in their order, at least two, and the number of each sample's class."""
     with np.errstate(over="ignore", invalid="ignore"):  # y is compared with whole numbers
-        if type_of_target(y).startswith(("multilabel", "multiclass-multioutput")):
-            raise ValueError(
-                f"y has shape {y.shape}, several labels for each sample; wrap the estimator in "
-                "sklearn.multioutput.MultiOutputClassifier to have one for each column"
-            )
         check_classification_targets(y)
     try:
         classes, labels = np.unique(y, return_inverse=True)

@@ -72,6 +72,8 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
     True
     """
 
+    _target_kind = "numbers"
+
     @known_keywords(KEYWORDS_OF_OTHERS)
     def __init__(
         self,

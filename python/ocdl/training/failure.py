@@ -21,7 +21,7 @@ ROWS_LOOKED_AT = 1000
 
 def judged(session: Session, history: History, status: Status) -> Status:
     """Return the status, or what is wrong: a loss above the first one, or outputs that no longer depend on anything."""
-    if status in SAID_ALREADY or len(history) < 2:
+    if status in SAID_ALREADY:
         return status
     first, last = float(history.loss[0]), float(history.loss[-1])
     optimiser = session.optimisers[session.stage.number][0]

@@ -1,0 +1,151 @@
+"""A training that fails says so, and one that does not warns of nothing."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_circles, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ocdl
+from ocdl import Network, ODEClassifier, ODERegressor, Status
+from ocdl.datasets import GENERATORS
+
+X, Y = ocdl.datasets.make_donut2d(200, random_state=0)
+
+
+# ---- trainings ----
+
+
+def test_a_loss_that_has_risen_is_no_success() -> None:
+    net = Network(2, 5)
+    objective = ocdl.Objective("cross_entropy")
+    descent = ocdl.GradientDescent(1e3)
+    result = ocdl.train(net, net.init(0), X, Y, objective=objective, optimiser=descent, max_iter=3, tol=0.0)
+    assert result.history.loss[-1] > result.history.loss[0]
+    assert result.status is Status.ROSE
+    assert "higher than at the start" in result.message
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_saturated_outputs_are_not_a_gradient_that_has_vanished(seed: int) -> None:
+    """The squared loss is flat where outputs are large, right or wrong: the gradient is 0 and nothing is learned."""
+    net = Network(2, 5)
+    u = net.init(seed)
+    u.mu[...] = 1.0
+    result = ocdl.train(net, u, X, Y, optimiser=ocdl.Adam(lr=1e3), max_iter=20, tol=1e-3)
+    assert result.history.accuracy[-1] <= 0.6
+    assert result.status is Status.SATURATED
+
+
+def test_a_network_that_is_saturated_from_the_start_says_so() -> None:
+    net = Network(2, 5)
+    result = ocdl.train(net, net.controls(mu=[60.0]), X, Y, max_iter=10)
+    assert result.status is Status.SATURATED
+
+
+def test_batches_and_stops_are_not_judged_by_the_first_loss() -> None:
+    net = Network(2, 5)
+    result = ocdl.train(net, net.init(0), X, Y, optimiser=ocdl.Adam(lr=0.01, batch_size=10), max_iter=1, random_state=1)
+    assert result.status is Status.ITERATION_LIMIT
+    stopped = ocdl.train(net, net.init(0), X, Y, callback=lambda state: True, max_iter=10**6)
+    assert stopped.status in (Status.INTERRUPTED, Status.STEP, Status.NO_PROGRESS, Status.GRADIENT)
+
+
+@pytest.mark.parametrize("kind", [ODEClassifier, ODERegressor])
+def test_the_estimators_warn_with_the_cause_and_what_to_change(kind: Any) -> None:
+    model = kind(optimiser="adam", learning_rate=50.0, max_iter=40, random_state=0, alpha=0.0)
+    with pytest.warns(ConvergenceWarning, match=r"not converged: .*(higher|saturated|not finite).*(smaller|scale)"):
+        model.fit(X, Y)
+    assert model.status_ in (Status.ROSE, Status.SATURATED, Status.NOT_FINITE)
+
+
+GOOD = {name: (lambda draw=draw: draw(random_state=0)) for name, draw in GENERATORS.items()} | {
+    "iris": lambda: load_iris(return_X_y=True),
+    "wine": lambda: load_wine(return_X_y=True),
+    "breast cancer": lambda: load_breast_cancer(return_X_y=True),
+    "digits": lambda: tuple(part[:400] for part in load_digits(return_X_y=True)),
+    "moons": lambda: make_moons(300, noise=0.2, random_state=0),
+    "circles": lambda: make_circles(300, noise=0.1, factor=0.5, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_good_training_warns_of_nothing(name: str) -> None:
+    rows, labels = GOOD[name]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = make_pipeline(StandardScaler(), ODEClassifier(random_state=0)).fit(rows, labels)
+    assert model.score(rows, labels) > 0.85
+
+
+# ---- what the estimators refuse, and take ----
+
+
+@pytest.mark.parametrize("kind", [ODEClassifier, ODERegressor])
+def test_sparse_data_are_refused_with_a_way_out(kind: Any) -> None:
+    with pytest.raises(TypeError, match="TruncatedSVD"):
+        kind().fit(csr_matrix(X), Y)
+
+
+def test_several_labels_are_refused_with_a_way_out() -> None:
+    with pytest.raises(ValueError, match="MultiOutputClassifier"):
+        ODEClassifier().fit(X, np.column_stack([Y, 1 - Y]))
+
+
+class Logistic:
+    """The logistic loss, of one's own."""
+
+    def value_and_slope(self, outputs: Any, targets: Any) -> tuple[Any, Any]:
+        sign = 1 - 2 * targets[:, None]
+        return np.logaddexp(0, sign * outputs)[:, 0], sign / (1 + np.exp(-sign * outputs))
+
+    def probabilities(self, outputs: Any) -> Any:
+        share = 1 / (1 + np.exp(-outputs[:, 0]))
+        return np.column_stack([1 - share, share])
+
+
+class Silent:
+    """The same, which does not say what its outputs stand for."""
+
+    value_and_slope = Logistic.value_and_slope
+
+
+def test_a_classifier_takes_a_loss_of_ones_own() -> None:
+    labels = np.array(["no", "yes"])[Y]
+    model = ODEClassifier(loss=Logistic(), random_state=0).fit(X, labels)
+    known = ODEClassifier(random_state=0).fit(X, labels)
+    assert model.score(X, labels) > 0.9
+    np.testing.assert_allclose(model.predict_proba(X), known.predict_proba(X), atol=0.05)
+    silent = ODEClassifier(loss=Silent(), random_state=0).fit(X, labels)
+    assert np.array_equal(silent.predict(X), model.predict(X))
+    assert not hasattr(silent, "predict_proba")
+    with pytest.raises(TypeError, match="loss of one's own"):
+        model.save("nowhere")
+
+
+def test_a_classifier_refuses_a_loss_of_numbers() -> None:
+    with pytest.raises(ValueError, match="loss"):
+        ODEClassifier(loss="huber").fit(X, Y)
+    with pytest.raises(ValueError, match="loss"):
+        ODERegressor(loss="cross_entropy").fit(X, Y)
+
+
+def test_partial_fit_learns_classes_portion_by_portion() -> None:
+    model = ODEClassifier(random_state=0, learning_rate=0.02, batch_size=25)
+    with pytest.raises(ValueError, match="first call"):
+        model.partial_fit(X, Y)
+    for _ in range(60):
+        for part in range(4):
+            model.partial_fit(X[part::4], Y[part::4], classes=[0, 1])
+    assert model.score(X, Y) > 0.9
+    with pytest.raises(ValueError, match="class"):
+        model.partial_fit(X, np.full(len(X), 7))
+    with pytest.raises(ValueError, match="first call"):
+        model.partial_fit(X, Y, classes=[0, 1, 2])
