@@ -152,7 +152,7 @@ def _frame(
                 names=names,
                 index_col=False,
                 usecols=None if len(columns) == len(names) else columns,
-                dtype=dict(kept),
+                dtype=dict.fromkeys(kept, str),  # pandas 3.1 would make numbers of categories: 01 and 1. are two labels
                 keep_default_na=False,
                 na_values=missing,
                 skipinitialspace=True,
@@ -166,6 +166,8 @@ def _frame(
         raise source.error(_reason(str(error), dialect.layout.lines_before)) from error
     finally:
         lines.close()
+    labels = {name: frame[name].astype("category") for name, kind in kept.items() if kind == "category"}
+    frame = frame.assign(**labels) if labels else frame
     if not len(frame):
         raise source.error("it has a header, but no samples" if dialect.names else "it is empty")
     return frame
