@@ -163,7 +163,7 @@ def plot(totals: dict[str, dict[str, dict[str, float]]]) -> None:
         for ax, (group, measure) in zip(axes[0], panels, strict=True):
             total = totals[group]
             labels = list(total)[::-1]
-            ax.barh(labels, [total[label][measure] for label in labels], color=report.COLOURS[0])
+            ax.plot([total[label][measure] for label in labels], labels, report.MARKERS[0], color=report.COLOURS[0])
             low = min(total[label][measure] for label in labels)
             high = max(total[label][measure] for label in labels)
             ax.set_xlim(low - 0.5 * (high - low), high + 0.1 * (high - low))
