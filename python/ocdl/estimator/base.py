@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ocdl.base import validation
@@ -163,8 +164,6 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _seed(self) -> int:
         """Return a seed of this fit's own; of a generator the next one."""
-        from sklearn.utils import check_random_state
-
         return int(check_random_state(self.random_state).randint(2**31))
 
     def _network(self, samples: Samples) -> Network:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ocdl.base import validation
 from ocdl.estimator import defaults
-from ocdl.training.optimisers import ALIASES, SINGLE_OPTIMISERS, Adam, Chain, GradientDescent, Optimiser
+from ocdl.training.optimisers import ALIASES, SINGLE_OPTIMISERS, Adam, Chain, GradientDescent, Optimiser, named
 
 CHOSEN_BY_FOLDS = "cv"
 BY_NAME = {kind.__name__: kind for kind in SINGLE_OPTIMISERS}
@@ -51,8 +51,7 @@ def optimiser_of(optimiser: Any, learning_rate: Any, batch_size: Any) -> Optimis
         return GradientDescent(validation.positive(learning_rate, "learning_rate"))
     if given:
         raise ValueError(f"{' and '.join(given)} beside optimiser={optimiser!r}, which has none: leave one of them out")
-    made: Optimiser = kind()
-    return made
+    return named(optimiser)
 
 
 def _batch_size(batch_size: Any) -> int | None:

@@ -129,10 +129,9 @@ def accuracy(histories: Histories, *, legend: bool = True, ax: Axes | None = Non
     >>> ocdl.plot.accuracy(r.history).ax.get_ylabel()
     'accuracy'
     """
-    courses = [(h.accuracy, h.val_accuracy) for h in _named(histories).values()]
-    curves = _draw(histories, courses, legend, ax, every_iteration=False)
-    curves.ax.set_ylabel("accuracy")
-    return curves
+    for one in _named(histories).values():
+        one.require_accuracy()
+    return score(histories, legend=legend, ax=ax)
 
 
 def _named(histories: Histories) -> dict[str, History]:

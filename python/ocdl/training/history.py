@@ -67,15 +67,16 @@ class History:
 
     @property
     def accuracy(self) -> FloatArray:
-        self._require_accuracy()
+        self.require_accuracy()
         return self.score
 
     @property
     def val_accuracy(self) -> FloatArray:
-        self._require_accuracy()
+        self.require_accuracy()
         return self.val_score
 
-    def _require_accuracy(self) -> None:
+    def require_accuracy(self) -> None:
+        """Raise where the score is something else."""
         if self.score_name != "accuracy":
             raise AttributeError(f"this history has no accuracy: its score, in history.score, is {self.score_name}")
 
