@@ -15,7 +15,7 @@ ON_PATH := PATH="$(abspath $(BIN)):$$PATH"
 # `make dev` leaves a mark, so that later targets keep the editable installation, which rebuilds by itself.
 EDITABLE := $(wildcard $(VENV)/.editable)
 CPP := $(sort $(shell find cpp -name '*.[ch]pp' 2>/dev/null))
-SOURCES := $(if $(EDITABLE),,$(filter-out cpp/tests/%,$(CPP)) $(sort $(shell find python -name '*.py' -o -name '*.pyi')))
+SOURCES := $(if $(EDITABLE),,$(filter-out cpp/tests/% cpp/wasm/%,$(CPP)) $(sort $(shell find python -name '*.py' -o -name '*.pyi')))
 
 # Prints the requirements of the named groups: "build" or an extra.
 REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
@@ -23,13 +23,16 @@ REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("py
   print(*(r for name in sys.argv[1:] for r in g[name] if not r.startswith("ocdl")), sep="\n")'
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-cpp test-python test-all soak sanitize check format dev clean distclean
+.PHONY: help demo playground test test-cpp test-python test-all portability docs soak sanitize wheels check check-page format dev clean distclean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.installed  ## install into .venv and let four networks learn two spirals
 	$(ON_PATH) $(BIN)/python -m ocdl demo
+
+playground: $(VENV)/.installed $(VENV)/.playground  ## compile the core to WebAssembly and write the page of `ocdl playground`
+	$(ON_PATH) $(BIN)/python playground/build.py
 
 test: test-cpp test-python  ## install into .venv, run the C++ tests (ctest) and the Python tests (pytest)
 
@@ -47,9 +50,25 @@ test-cpp: $(VENV)/.test
 test-python: $(VENV)/.installed $(VENV)/.test test-cpp
 	$(ON_PATH) $(BIN)/python -m pytest -n auto --maxprocesses=4 --timeout=300 $(PYTEST_ARGS)
 
-EXTRAS := parquet
-test-all: $(VENV)/.installed $(VENV)/.extras  ## install the extras into .venv and run the tests that need them
-	$(ON_PATH) $(BIN)/python -m pytest -n auto --maxprocesses=4 --timeout=300 -m extras
+# PyPI has PyTorch for Linux with CUDA, gigabytes of it. Of this version there is a build for the CPU, 190 MB, that pip prefers
+# where it is told of one: PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS name PyTorch's own index, or a folder.
+TORCH ?= torch==2.13.0
+EXTRAS := parquet torch jax onnx dask mpi
+test-all: $(VENV)/.installed $(VENV)/.extras $(VENV)/.release $(VENV)/.docs playground browser  ## install the extras into .venv and run the tests that need them
+	$(ON_PATH) $(BIN)/python -m pytest -n auto --maxprocesses=4 --timeout=300 -m "extras and not slow"
+	$(ON_PATH) $(BIN)/python tests/portability.py clang
+
+portability: $(VENV)/.test $(VENV)/.release  ## the C++ tests by Clang and, emulated, on aarch64; a package without OpenMP
+	$(ON_PATH) $(BIN)/python tests/portability.py
+
+# The page's tests drive the system's browser; where there is none and it cannot be had, they skip and say so.
+.PHONY: browser
+browser:
+	@command -v chromium || command -v google-chrome || { [ "$$(id -u)" = 0 ] && apt-get install -y -q chromium; } || \
+	  echo "no chromium: the tests of the playground will be skipped"
+
+docs: $(VENV)/.installed $(VENV)/.docs playground  ## build the site into docs/_build/html: two minutes, no network, no warning
+	$(ON_PATH) $(BIN)/python -m sphinx -W --keep-going -n -q -j 2 -d docs/_build/doctrees docs docs/_build/html
 
 # The fuzzer that looks at coverage has no wheel for every system; the table says where it was left out.
 soak: $(VENV)/.installed $(VENV)/.test  ## run the long tests at their full counts and print a table; SOAK_ARGS=--brief takes a minute
@@ -59,12 +78,25 @@ soak: $(VENV)/.installed $(VENV)/.test  ## run the long tests at their full coun
 sanitize: $(VENV)/.installed $(VENV)/.test  ## the tests under the sanitizers of addresses, leaks, undefined behaviour and races
 	$(ON_PATH) $(BIN)/python tests/sanitize.py
 
+# Releases are built by cibuildwheel, for more machines than this one; it takes the same ways (pyproject.toml).
+PYTHONS ?= $(foreach minor,11 12 13 14,$(shell command -v python3.$(minor)))
+wheels: $(VENV)/.release playground  ## build the sdist and a wheel for every Python found (or PYTHONS=...) into dist, repaired and tested
+	$(ON_PATH) $(BIN)/python .ci/wheels.py $(PYTHONS)
+
 check: $(VENV)/.installed $(VENV)/.dev  ## lint, formatting, types, and the stubs against the compiled modules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	$(ON_PATH) MYPYPATH=python $(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml ocdl._core ocdl._cpu
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory check-page; \
+	  else echo "npm is missing: the playground's modules were not checked"; fi
+
+NPM := build/playground/npm
+check-page: $(NPM)/.installed  ## format, types and lint of the playground's modules
+	$(NPM)/node_modules/.bin/prettier --check --log-level warn playground/src
+	$(NPM)/node_modules/.bin/tsc -p playground
+	$(NPM)/node_modules/.bin/eslint -c $(NPM)/eslint.config.js playground/src
 
 format: $(VENV)/.dev  ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix-only .
@@ -76,7 +108,7 @@ dev: $(VENV)/.dev  ## editable installation that recompiles on import
 	$(MAKE) --no-print-directory $(VENV)/.installed
 
 clean:  ## remove what was built
-	rm -rf build dist $(VENV)/.installed
+	rm -rf build dist docs/_build docs/gallery docs/reference/generated $(VENV)/.installed
 
 distclean: clean  ## remove the virtual environment as well
 	rm -rf $(VENV)
@@ -88,7 +120,7 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.build $(VENV)/.test $(VENV)/.extras $(VENV)/.dev: pyproject.toml
+$(VENV)/.build $(VENV)/.test $(VENV)/.extras $(VENV)/.release $(VENV)/.playground $(VENV)/.docs $(VENV)/.dev: pyproject.toml
 $(VENV)/.build: $(VENV)/.created
 	$(REQUIREMENTS) build > $@.txt
 	$(PIP) install -r $@.txt cmake ninja
@@ -101,6 +133,27 @@ $(VENV)/.test: $(VENV)/.build
 
 $(VENV)/.extras: $(VENV)/.test
 	$(REQUIREMENTS) $(EXTRAS) > $@.txt
+	$(PIP) install -r $@.txt '$(TORCH)' torchdiffeq zarr h5py
+	@touch $@
+
+$(VENV)/.release: $(VENV)/.build
+	$(REQUIREMENTS) release > $@.txt
+	$(PIP) install -r $@.txt
+	@touch $@
+
+$(VENV)/.playground: $(VENV)/.build
+	$(REQUIREMENTS) playground > $@.txt
+	$(PIP) install -r $@.txt
+	@touch $@
+
+$(NPM)/.installed: playground/package.json playground/eslint.config.js
+	mkdir -p $(@D)
+	cp $^ $(@D)
+	cd $(@D) && npm install --silent --no-audit --no-fund --no-package-lock
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.test
+	$(REQUIREMENTS) docs > $@.txt
 	$(PIP) install -r $@.txt
 	@touch $@
 

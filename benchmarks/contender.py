@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -39,6 +40,8 @@ class Assignment:
     threads: int
     processors: int = 2
     memory_limit: int | None = None
+    python: str = sys.executable
+    """The interpreter that runs it."""
 
     @property
     def label(self) -> str:
@@ -60,8 +63,12 @@ class Origin(NamedTuple):
     package: str
 
 
+BEFORE = "before"
+"""Another ocdl, in an environment of its own, as a contender."""
+
 ORIGINS = {
     "ocdl": Origin("ocdl_contender", "ocdl"),
+    BEFORE: Origin("ocdl_contender", "ocdl"),
     "numpy": Origin("peers.numpy_peer", "numpy"),
     "numba": Origin("peers.numba_peer", "numba"),
     "jax": Origin("peers.jax_peer", "jax"),

@@ -63,6 +63,7 @@ GRADIENT_JOBS = (
     Job("J4f", d=784, N=20, m=100, dtype="float32"),
     Job("J5", d=16, N=100, m=10_000, tableau="kutta4"),
     Job("J6", d=512, N=20, m=10_000, dtype="float32"),
+    Job("J9", d=2, N=5, m=100, thread_counts=(2, 1)),
 )
 TRAINING_JOBS = (Job("J7", d=2, N=20, m=1000, data="spiral", iterations=1000, thread_counts=(2, 1)),)
 PREDICTION_JOBS = (Job("J8", d=2, N=20, m=1_000_000),)

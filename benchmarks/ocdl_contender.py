@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from contender import Contender
+from contender import BEFORE, Contender
 from jobs import L0, RHO_DOWN, RHO_UP, Gradient, Job, Problem, Training
 
 import ocdl
@@ -66,4 +66,4 @@ def training(job: Job, problem: Problem, threads: int) -> Callable[[], Training]
     return train
 
 
-CONTENDERS = {"ocdl": Contender(gradient, prediction, training)}
+CONTENDERS = dict.fromkeys(("ocdl", BEFORE), Contender(gradient, prediction, training))

@@ -14,6 +14,7 @@ matplotlib.use("Agg")
 import machine
 import matplotlib.pyplot as plt
 from bounds import Peak, bounds
+from contender import BEFORE
 from matplotlib.ticker import NullFormatter
 from timing import Comparison
 
@@ -55,9 +56,9 @@ def comparison_row(question: str, comparison: Comparison, peaks: dict[str, Peak]
         "repetitions": {label: timing.repetitions for label, timing in timings.items()},
         "left_out": comparison.left_out,
         "bounds": limits,
-        "bound": max(limits["tanh, stated speed"], limits["products, measured speed"]),
+        "bound": max(limits["tanh, measured speed"], limits["products, measured speed"]),
     }
-    peers = {label: timing for label, timing in timings.items() if timing.contender != "ocdl"}
+    peers = {label: timing for label, timing in timings.items() if timing.contender not in ("ocdl", BEFORE)}
     if "ocdl" in timings and peers:
         ours = timings["ocdl"].median
         same_threads = {label: timing for label, timing in peers.items() if timing.threads == timings["ocdl"].threads}
@@ -86,6 +87,13 @@ def save(script: str, content: dict[str, Any]) -> None:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{script}.json"
     path.write_text(json.dumps({"machine": machine.describe(), **content}, indent=1) + "\n")
+
+
+def load(script: str) -> dict[str, Any]:
+    """Return what the last run has saved."""
+    path = RESULTS / f"{script}.json"
+    content: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return content
 
 
 def save_figure(script: str, figure: plt.Figure) -> None:

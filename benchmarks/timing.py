@@ -19,6 +19,14 @@ MINIMUM_ROUNDS = 7
 
 
 @dataclass(frozen=True)
+class Field:
+    """Who takes part, by the interpreter that each runs in, and how many samples each gives."""
+
+    pythons: dict[str, str]
+    rounds: int = MINIMUM_ROUNDS
+
+
+@dataclass(frozen=True)
 class Timing:
     """Seconds per evaluation, one sample per round."""
 
@@ -41,11 +49,11 @@ class Comparison:
     left_out: dict[str, str]
 
 
-def compare(question: str, job: Job, names: list[str], rounds: int) -> Comparison:
-    """Start, check and time the named contenders at every thread count of the job."""
-    workers, left_out = start_workers(question, job, names)
+def compare(question: str, job: Job, field: Field) -> Comparison:
+    """Start, check and time the contenders at every thread count of the job."""
+    workers, left_out = start_workers(question, job, field)
     try:
-        timings = interleave(workers, rounds)
+        timings = interleave(workers, field.rounds)
     finally:
         for worker in workers:
             worker.close()
@@ -53,14 +61,14 @@ def compare(question: str, job: Job, names: list[str], rounds: int) -> Compariso
     return Comparison(job, dict(zip(labels, timings, strict=True)), left_out)
 
 
-def start_workers(question: str, job: Job, names: list[str]) -> tuple[list[Worker], dict[str, str]]:
+def start_workers(question: str, job: Job, field: Field) -> tuple[list[Worker], dict[str, str]]:
     """One checked worker per contender and thread count, and the reasons for those without."""
     expected = reference(question, job)
     workers: list[Worker] = []
     left_out: dict[str, str] = {}
-    for name in names:
+    for name, python in field.pythons.items():
         for threads in job.thread_counts:
-            assignment = Assignment(name, question, job, threads, processors=threads)
+            assignment = Assignment(name, question, job, threads, processors=threads, python=python)
             try:
                 workers.append(checked_worker(assignment, expected))
             except (Refused, Failed) as reason:

@@ -12,20 +12,20 @@ from agreement import TRAINING_TOLERANCE, deviation, reference
 from bounds import Peak, measure_peak
 from comparison import arguments, selection
 from jobs import TRAINING_JOBS, Job, Training
-from timing import Comparison, interleave, start_workers
+from timing import Comparison, Field, interleave, start_workers
 
 TITLE = "Training by Algorithm 2"
 
 
-def measure(job: Job, names: list[str], rounds: int) -> tuple[Comparison, dict[str, Training]]:
+def measure(job: Job, field: Field) -> tuple[Comparison, dict[str, Training]]:
     """The timings of all contenders whose losses are right, and what each arrived at."""
-    workers, left_out = start_workers("training", job, names)
+    workers, left_out = start_workers("training", job, field)
     with ExitStack() as running:
         for worker in workers:
             running.enter_context(worker)
         labels = [worker.assignment.label for worker in workers]
         answers = [worker.result() for worker in workers]
-        timings = interleave(workers, rounds)
+        timings = interleave(workers, field.rounds)
     return Comparison(job, dict(zip(labels, timings, strict=True)), left_out), dict(zip(labels, answers, strict=True))
 
 
@@ -82,9 +82,9 @@ def plot(row: dict[str, Any], expected: Training, answers: dict[str, Training]) 
 
 
 def main() -> None:
-    names, (job,), rounds = selection(arguments(__doc__, TRAINING_JOBS))
+    field, (job,) = selection(arguments(__doc__, TRAINING_JOBS))
     peak, expected = measure_peak(job.dtype, threads=2), reference("training", job)
-    found, answers = measure(job, names, rounds)
+    found, answers = measure(job, field)
     row = training_row(found, answers, expected, peak)
     print_training(row)
     report.save("training", {"gflops": {job.dtype: peak.gflops}, "jobs": [row]})

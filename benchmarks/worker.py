@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from multiprocessing import Pipe
 from pathlib import Path
@@ -34,7 +33,7 @@ class Worker:
         self._compiled = tempfile.TemporaryDirectory(prefix="ocdl-benchmark-", ignore_cleanup_errors=True)
         self._connection, theirs = Pipe()
         self._process = subprocess.Popen(
-            [sys.executable, SERVER, str(theirs.fileno())],
+            [assignment.python, SERVER, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             env={**thread_environment(assignment.threads), "TORCHINDUCTOR_CACHE_DIR": self._compiled.name},
             stderr=subprocess.DEVNULL,

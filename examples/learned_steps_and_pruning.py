@@ -1,30 +1,30 @@
-# %% [markdown]
-# # Learned time steps, and layers that vanish
-# On the simplex {h >= 0, sum h = 1} a learned step can become exactly 0. Such a layer does nothing, and `prune` leaves
-# it out: the same outputs, to the last bit, in less time. Run it with
-# `python examples/learned_steps_and_pruning.py [folder]`.
+"""
+Learned time steps, and layers that vanish
+==========================================
 
-# %%
+On the simplex {h >= 0, sum h = 1} a learned step can become exactly 0. Such a layer does nothing, and ``prune`` leaves
+it out: the same outputs, to the last bit, in less time.
+"""
+
 import sys
 import time
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
 import ocdl
 
-# %% ODENet+Simplex, the paper's fourth architecture, on two spirals. All twenty steps start at 1/20.
+# %%
+# ODENet+Simplex, the paper's fourth architecture, on two spirals. All twenty steps start at 1/20.
 X, y = ocdl.datasets.make_spiral(random_state=0)
 net = ocdl.Network.preset("odenet+simplex", n_features=2, n_layers=20)
 result = ocdl.train(net, net.init(random_state=1), X, y, max_iter=10_000, eval_every=100)
 u = result.controls
 print(f"accuracy {result.history.accuracy[-1]:.3f}; {net.saving(u)}")
 
-# %% Without the layers of step 0: the same bits.
+# %%
+# Without the layers of step 0: the same bits.
 small, v = net.prune(u)
 many = np.random.default_rng(0).uniform(-1.2, 1.2, size=(200_000, 2))
 assert np.array_equal(net.predict(u, many), small.predict(v, many))
@@ -43,7 +43,8 @@ def seconds(network: ocdl.Network, controls: ocdl.Controls) -> float:
 before, after = seconds(net, u), seconds(small, v)
 print(f"outputs of {len(many):,} points: {1e3 * before:.1f} ms before, {1e3 * after:.1f} ms after, same bits")
 
-# %% The steps, how they got there, and the classifier that is left.
+# %%
+# The steps, how they got there, and the classifier that is left.
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 3.8), layout="constrained")
 ocdl.plot.time_steps(u, ax=left).ax.set_title(f"{small.n_layers} of {net.n_layers} steps are left")
 middle.plot(result.history.evaluated, result.history.time_steps)
@@ -51,7 +52,7 @@ middle.set(xlabel="iteration", ylabel="time step", title="how the steps were lea
 middle.set_xscale("symlog", linthresh=100)
 title = f"{small.n_layers} layers, accuracy {result.history.accuracy[-1]:.3f}"
 ocdl.plot.prediction((small, v), X, y, legend=False, ax=right).ax.set_title(title)
-folder = Path(sys.argv[1] if len(sys.argv) > 1 else "ocdl-demo")
-folder.mkdir(parents=True, exist_ok=True)
-figure.savefig(folder / "learned_steps_and_pruning.png", dpi=110)
-print(f"picture: {folder / 'learned_steps_and_pruning.png'}")
+if len(sys.argv) > 1:  # a folder for the picture
+    figure.savefig(Path(sys.argv[1]) / "learned_steps_and_pruning.png", dpi=110)
+else:
+    plt.show()

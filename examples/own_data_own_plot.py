@@ -1,16 +1,15 @@
-# %% [markdown]
-# # Your own data, your own picture
-# A table with named columns goes through scikit-learn's tools into `ODEClassifier`; every function of `ocdl.plot` draws
-# on the axes that you give it and returns what it drew. Run it with `python examples/own_data_own_plot.py [folder]`.
+"""
+Your own data, your own picture
+===============================
 
-# %%
+A table with named columns goes through scikit-learn's tools into ``ODEClassifier``; every function of ``ocdl.plot``
+draws on the axes that you give it and returns what it drew.
+"""
+
 import io
 import sys
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import cross_val_score, train_test_split
@@ -19,11 +18,10 @@ from sklearn.preprocessing import StandardScaler
 
 import ocdl
 
-# %% [markdown]
-# Any CSV file will do. This one is made up here: penguins' bills in millimetres, three species, with `species` as text.
-
 
 # %%
+# Any CSV file will do. This one is made up here: penguins' bills in millimetres, three species, with
+# ``species`` as text.
 def made_up_csv() -> str:
     """Return a table as a file would hold it."""
     rng = np.random.default_rng(0)
@@ -37,19 +35,22 @@ X = np.column_stack([table["bill_length"], table["bill_depth"]])
 y = table["species"]
 X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
 
-# %% Scaling and classifier in a pipeline; labels stay text.
+# %%
+# Scaling and classifier in a pipeline; labels stay text.
 classifier = ocdl.ODEClassifier(random_state=0)
 model = make_pipeline(StandardScaler(), classifier)
 print(f"cross-validated accuracy {cross_val_score(model, X_train, y_train).mean():.3f}")
 model.fit(X_train, y_train)
 print(f"test accuracy {model.score(X_test, y_test):.3f}")
 
-# %% How safe is a prediction? The distance, in standard deviations, at which it changes.
+# %%
+# How safe is a prediction? The distance, in standard deviations, at which it changes.
 flips = classifier.network_.smallest_flip(classifier.controls_, model[0].transform(X_test), radius=3.0)
 least_safe = np.argsort(flips.distance)[:8]
 print(f"eight predictions change within {flips.distance[least_safe[-1]]:.2f} standard deviations")
 
-# %% Our axes, their pictures, and something of our own on top.
+# %%
+# Our axes, their pictures, and something of our own on top.
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=(3, 2))
 ocdl.plot.prediction(model, X_test, y_test, ax=left)
 left.scatter(*X_test[least_safe].T, s=110, facecolors="none", edgecolors="black", linewidths=1.3)
@@ -57,7 +58,7 @@ left.set(xlabel="bill length [mm]", title="prediction; circles: the least safe o
 left.set_ylabel("bill depth [mm]", rotation=90)
 right.hist(flips.distance[np.isfinite(flips.distance)], bins=20, color="0.6", edgecolor="white")
 right.set(xlabel="distance to another prediction", ylabel="samples", title="how safe the predictions are")
-folder = Path(sys.argv[1] if len(sys.argv) > 1 else "ocdl-demo")
-folder.mkdir(parents=True, exist_ok=True)
-figure.savefig(folder / "own_data_own_plot.png", dpi=110)
-print(f"picture: {folder / 'own_data_own_plot.png'}")
+if len(sys.argv) > 1:  # a folder for the picture
+    figure.savefig(Path(sys.argv[1]) / "own_data_own_plot.png", dpi=110)
+else:
+    plt.show()

@@ -1,21 +1,21 @@
-# %% [markdown]
-# # A Runge-Kutta method of your own
-# A tableau is data: its order, the symplectic partner that computes the costates, and exact gradients all follow from
-# its coefficients. Run it with `python examples/own_tableau.py [folder]`.
+"""
+A Runge-Kutta method of your own
+================================
 
-# %%
+A tableau is data: its order, the symplectic partner that computes the costates, and exact gradients all follow from
+its coefficients.
+"""
+
 import sys
 from fractions import Fraction as F
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import ocdl
 
-# %% A method with three stages at the times 0, 1/2 and 3/4. Nobody says that it has order three: it is derived.
+# %%
+# A method with three stages at the times 0, 1/2 and 3/4. Nobody says that it has order three: it is derived.
 own = ocdl.Tableau(
     A=[[0, 0, 0], [F(1, 2), 0, 0], [0, F(3, 4), 0]],
     b=[F(2, 9), F(1, 3), F(4, 9)],
@@ -25,17 +25,16 @@ print(own)
 print("times of the stages:", own.c)
 print("the partner for the costates:", own.adjoint())
 
-# %% [markdown]
-# The costates are integrated by the partner, whose coefficients are b_j - b_j a_ji / b_i: that makes the gradient
-# exact. `certify` measures it, and the order, on a network with data.
-
 # %%
+# The costates are integrated by the partner, whose coefficients are b_j - b_j a_ji / b_i: that makes the gradient
+# exact. ``certify`` measures it, and the order, on a network with data.
 X, y = ocdl.datasets.make_squares(random_state=0)
 X_test, y_test = ocdl.datasets.make_squares(random_state=1)
 net = ocdl.Network(n_features=2, n_layers=10, tableau=own)
 print(net.certify(net.init(random_state=0), X, y))
 
-# %% The same training with Euler's method and with ours.
+# %%
+# The same training with Euler's method and with ours.
 networks = {"euler": ocdl.Network(2, 10), "ralston3": net}
 optimiser = ocdl.Chain((ocdl.Adam(lr=0.05), 100), (ocdl.LBFGS(), None))
 objective = ocdl.Objective("cross_entropy", regulariser=ocdl.Tikhonov(1e-4))
@@ -62,7 +61,7 @@ ocdl.plot.history({name: result.history for name, result in trained.items()}, ax
 model = (net, trained["ralston3"].controls)
 ocdl.plot.prediction(model, X_test, y_test, legend=False, ax=middle).ax.set_title("prediction with the own method")
 ocdl.plot.transformation(model, X_test, y_test, legend=False, ax=right).ax.set_title("points at time T")
-folder = Path(sys.argv[1] if len(sys.argv) > 1 else "ocdl-demo")
-folder.mkdir(parents=True, exist_ok=True)
-figure.savefig(folder / "own_tableau.png", dpi=110)
-print(f"picture: {folder / 'own_tableau.png'}")
+if len(sys.argv) > 1:  # a folder for the picture
+    figure.savefig(Path(sys.argv[1]) / "own_tableau.png", dpi=110)
+else:
+    plt.show()

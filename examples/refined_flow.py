@@ -1,23 +1,23 @@
-# %% [markdown]
-# # More layers, the same flow
-# A trained network is a differential equation with one method to solve it. Cut every layer into 2, 4, 8, ... with the
-# same controls, and the flow changes by the error of the method only: with Kutta's method it falls like the fourth
-# power of the step. Run it with `python examples/refined_flow.py [folder]`.
+"""
+More layers, the same flow
+==========================
 
-# %%
+A trained network is a differential equation with one method to solve it. Cut every layer into 2, 4, 8, ... with the
+same controls, and the flow changes by the error of the method only: with Kutta's method it falls like the fourth
+power of the step.
+"""
+
 import sys
 from itertools import pairwise
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
 import ocdl
 
-# %% A network with ten layers of each method, trained on two spirals.
+# %%
+# A network with ten layers of each method, trained on two spirals.
 X, y = ocdl.datasets.make_spiral(500, random_state=0)
 optimiser = ocdl.Chain((ocdl.Adam(lr=0.05), 100), (ocdl.LBFGS(), None))
 objective = ocdl.Objective("cross_entropy", regulariser=ocdl.Tikhonov(1e-4))
@@ -29,7 +29,8 @@ for method in ("euler", "improved_euler", "kutta4"):
     models[method] = net, result.controls
     print(f"{method}: accuracy {result.history.accuracy[-1]:.3f}")
 
-# %% How far is the flow with n layers from that with 2 n?
+# %%
+# How far is the flow with n layers from that with 2 n?
 FACTORS = 2 ** np.arange(7)
 
 
@@ -46,7 +47,8 @@ for method, (net, u) in models.items():
     order = np.log2(differences[method][-2] / differences[method][-1])
     print(f"{method}: the difference falls with order {order:.2f}, the tableau has order {net.tableau.order}")
 
-# %% The differences; and the trained network with four times as many layers, which has never been trained.
+# %%
+# The differences; and the trained network with four times as many layers, which has never been trained.
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")
 layers = 10 * FACTORS[:-1]
 for (method, found), marker in zip(differences.items(), "o^s", strict=True):
@@ -61,7 +63,7 @@ net, u = models["kutta4"]
 fine = net.refine(u, 4, interpolation="constant")
 ocdl.plot.prediction((net, u), X, y, legend=False, ax=middle).ax.set_title("10 layers, trained")
 ocdl.plot.prediction(fine, X, y, legend=False, ax=right).ax.set_title("40 layers, refined")
-folder = Path(sys.argv[1] if len(sys.argv) > 1 else "ocdl-demo")
-folder.mkdir(parents=True, exist_ok=True)
-figure.savefig(folder / "refined_flow.png", dpi=110)
-print(f"picture: {folder / 'refined_flow.png'}")
+if len(sys.argv) > 1:  # a folder for the picture
+    figure.savefig(Path(sys.argv[1]) / "refined_flow.png", dpi=110)
+else:
+    plt.show()

@@ -1,25 +1,25 @@
-# %% [markdown]
-# # A ResNet learns two spirals
-# A residual network is Euler's method for y' = tanh(K y + b): each layer moves the points a little. Here its controls
-# are found by gradient descent with backtracking, the paper's Algorithm 2, and drawn. Run it with
-# `python examples/spiral_resnet.py [folder]`.
+"""
+A ResNet learns two spirals
+===========================
 
-# %%
+A residual network is Euler's method for y' = tanh(K y + b): each layer moves the points a little. Here its controls
+are found by gradient descent with backtracking, the paper's Algorithm 2, and drawn.
+"""
+
 import sys
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import ocdl
 
-# %% Two noisy spirals, one per class, and as many points to test on.
+# %%
+# Two noisy spirals, one per class, and as many points to test on.
 X, y = ocdl.datasets.make_spiral(random_state=1)
 X_test, y_test = ocdl.datasets.make_spiral(random_state=2)
 
-# %% The network, its start, and 10,000 iterations of Algorithm 2 (`ocdl.Backtracking`, the default).
+# %%
+# The network, its start, and 10,000 iterations of Algorithm 2 (``ocdl.Backtracking``, the default).
 net = ocdl.Network.preset("resnet", n_features=2, n_layers=20)
 result = ocdl.train(net, net.init(random_state=1), X, y, max_iter=10_000, validation=(X_test, y_test))
 u, history = result.controls, result.history
@@ -27,12 +27,13 @@ print(f"{result.message}; {history.seconds[-1]:.1f} s")
 print(f"accuracy {history.accuracy[-1]:.3f} (train), {history.val_accuracy[-1]:.3f} (test)")
 
 
-# %% The classifier in the plane, the points moved to time T, and the loss.
+# %%
+# The classifier in the plane, the points moved to time T, and the loss.
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
 ocdl.plot.prediction((net, u), X_test, y_test, ax=left, legend=False).ax.set_title("prediction")
 ocdl.plot.transformation((net, u), X_test, y_test, ax=middle, legend=False).ax.set_title("points at time T")
 ocdl.plot.history(history, ax=right).ax.set_title("loss")
-folder = Path(sys.argv[1] if len(sys.argv) > 1 else "ocdl-demo")
-folder.mkdir(parents=True, exist_ok=True)
-figure.savefig(folder / "spiral_resnet.png", dpi=120)
-print(f"picture: {folder / 'spiral_resnet.png'}")
+if len(sys.argv) > 1:  # a folder for the picture
+    figure.savefig(Path(sys.argv[1]) / "spiral_resnet.png", dpi=110)
+else:
+    plt.show()

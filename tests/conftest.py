@@ -10,6 +10,7 @@ from soak import Soak
 
 import ocdl
 from ocdl import _core
+from ocdl.cli import main
 
 # A busy machine is no failure; CI draws the same examples every time.
 settings.register_profile("ocdl", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -44,3 +45,15 @@ def all_threads() -> Iterator[None]:
     yield
     _core.insist_on_threads(False)
     ocdl.set_num_threads(before)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run a command; return its exit code, and what it wrote to stdout and to stderr."""
+
+    def call(*argv: object) -> tuple[int, str, str]:
+        code = main([str(word) for word in argv])
+        written = capsys.readouterr()
+        return code, written.out, written.err
+
+    return call

@@ -7,15 +7,31 @@ A new kind of network, optimiser or estimator is a line in a table below. Beside
 
 from __future__ import annotations
 
+import io
 import json
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import ocdl
-from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, NewtonCG, ODEClassifier, Tableau
+from ocdl import (
+    LBFGS,
+    Adam,
+    Armijo,
+    Backtracking,
+    Chain,
+    GradientDescent,
+    Network,
+    NewtonCG,
+    ODEClassifier,
+    ODERegressor,
+    Tableau,
+)
+from ocdl.cli import main as command_line
 
 FOLDER = Path(__file__).parent / "golden"
 PARTS = ocdl.Tikhonov(1e-3, parts=("K", "W")) + ocdl.L1(1e-4, parts=("b",)) + ocdl.Tikhonov(1e-4)
@@ -111,6 +127,25 @@ ESTIMATORS = {
     ),
     "estimator_with_parts": ODEClassifier(n_layers=3, max_iter=10, random_state=0, regulariser=PARTS),
 }
+REGRESSORS = {
+    "regressor": ODERegressor(max_iter=10, random_state=0),
+    "regressor_of_counts": ODERegressor(
+        "net", loss="poisson", optimiser="adam", learning_rate=0.02, batch_size=16, max_iter=10, alpha=0.5
+    ),
+    "regressor_of_quantiles": ODERegressor(n_layers=2, loss=ocdl.losses.Quantile(level=0.9), max_iter=10),
+}
+
+TABLE = """,id,length,colour,seen,price
+0,a1,1.5,red,2020-01-05,cheap
+1,a2,,blue,2020-02-11,cheap
+2,b1,2.25,red,2021-03-01,dear
+3,b2,0.5,,2021-07-30,dear
+4,b3,3.75,green,,cheap
+5,c1,1.25,blue,2022-12-24,dear
+6,c2,0.75,green,2023-05-17,
+7,c3,2.5,red,2023-08-08,dear
+8,d1,3.0,blue,2024-02-29,cheap
+"""
 
 
 def numbers(*shape: int, start: int = 0) -> np.ndarray:
@@ -161,7 +196,10 @@ def files() -> dict[str, tuple[Any, Any]]:
         found[f"checkpoint_{name}"] = write_checkpoint, (name,)
     for name in ESTIMATORS:
         found[name] = write_estimator, (name,)
+    for name in REGRESSORS:
+        found[name] = write_regressor, (name,)
     found["command_line"] = write_command_line, ()
+    found["table"] = write_table, ()
     return found
 
 
@@ -184,6 +222,32 @@ def write_estimator(path: Path, name: str) -> dict[str, Any]:
         model = ESTIMATORS[name].fit(X, labels(name))
     model.save(path)
     return {"inputs": X.tolist(), "outputs": model.predict_proba(X).tolist(), "classes": model.classes_.tolist()}
+
+
+def measurements(name: str) -> np.ndarray:
+    X = data()[0]
+    products = X[:, 0] * X[:, 1]
+    return np.floor(4 + 4 * products) if "counts" in name else np.column_stack([products, 10 * X[:, 0] + 3])
+
+
+def write_regressor(path: Path, name: str) -> dict[str, Any]:
+    X = data()[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ten iterations are few
+        model = REGRESSORS[name].fit(X, measurements(name))
+    model.save(path)
+    return {"inputs": X.tolist(), "outputs": model.predict(X).tolist()}
+
+
+def write_table(path: Path) -> dict[str, Any]:
+    """Text, dates, missing cells, an index without a name, a row without a target, and an id that is left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "table.csv"
+        table.write_text(TABLE)
+        options = ["--target", "price", "--drop", "id", "--test-size", "0", "--max-iter", "10"]
+        assert command_line(["train", "--data", str(table), "--out", str(path), *options]) == 0
+    model, frame = ocdl.load_model(path), pd.read_csv(io.StringIO(TABLE))
+    return {"outputs": model.predict_proba(frame).tolist(), "classes": model.predict(frame).tolist()}
 
 
 def write_command_line(path: Path) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def problems(
         features,
         draw(st.integers(1, max_layers)),
         n_outputs=draw(st.integers(1, 4)),
-        tableau=draw(any_tableaux() if tableau is None else tableau),
+        tableau=draw(any_tableaux() if tableau is None else tableau) if is_residual else "euler",
         residual=is_residual,
         field=field,
         activation=draw(st.sampled_from(ACTIVATIONS)),

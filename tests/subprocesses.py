@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 
-def run_python(code: str, **environment: str) -> str:
+def run_python(code: str, *, timeout: float = 120, **environment: str) -> str:
     """Return what the code prints. If it fails or crashes, raise a RuntimeError with what it wrote to stderr."""
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(
-        command, env=os.environ | environment, capture_output=True, text=True, timeout=120, check=False
+        command, env=os.environ | environment, capture_output=True, text=True, timeout=timeout, check=False
     )
     if done.returncode != 0:
         raise RuntimeError(f"exit code {done.returncode}: {done.stderr}")
@@ -34,21 +34,6 @@ def interrupted(*arguments: str) -> tuple[int, str, str]:
     finally:
         process.kill()
     return process.returncode, out, err
-
-
-def interrupt_delay(script: str, path: Path, wait: float) -> float:
-    """Seconds from SIGINT to KeyboardInterrupt, some time after the script has made a file."""
-    child = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    while not path.exists() and child.poll() is None:
-        time.sleep(0.05)
-    time.sleep(wait)
-    sent = time.time()
-    child.send_signal(signal.SIGINT)
-    answer = child.stdout.read().split()
-    assert child.wait() == 0
-    child.stdout.close()
-    return float(answer[0]) - sent
 
 
 def _seconds_of_work(pid: int) -> float:

@@ -25,6 +25,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(bench, "JOBS", SMALL)
     monkeypatch.setattr(bench, "QUICK_SAMPLE_SECONDS", 0.001)
     monkeypatch.setattr(bench, "BUSY", float("inf"))
+    monkeypatch.setenv("COLUMNS", "200")  # on a busy machine the numbers are wider
 
     def call(*argv: str) -> tuple[int, str, str]:
         code = main(["bench", *argv])

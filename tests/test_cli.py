@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from subprocesses import interrupted, run_python
 
 import ocdl
-from ocdl.cli import main, train
+from ocdl.cli import COMMANDS, train
 from ocdl.storage import container
 from ocdl.storage.container import FORMAT_VERSION
 from ocdl.tables.migrations import OLD_FIELDS
@@ -32,18 +32,6 @@ from ocdl.training.optimisers import SINGLE_OPTIMISERS
 Run = Callable[..., tuple[int, str, str]]
 QUICK = ("--layers", "3", "--max-iter", "20")
 SPECIES = np.array(["setosa", "versicolor", "virginica"])
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command; return its exit code, and what it wrote to stdout and to stderr."""
-
-    def call(*argv: object) -> tuple[int, str, str]:
-        code = main([str(word) for word in argv])
-        written = capsys.readouterr()
-        return code, written.out, written.err
-
-    return call
 
 
 @pytest.fixture
@@ -102,7 +90,7 @@ def test_python_m_ocdl_is_the_command_line() -> None:
     assert done.stderr == "ocdl: error: No such file or directory: 'absent.ocdl'\n"
 
 
-@pytest.mark.parametrize("command", ["demo", "train", "predict", "inspect", "reproduce", "bench", "info"])
+@pytest.mark.parametrize("command", [module.__name__.rpartition(".")[2] for module in COMMANDS])
 def test_help_has_examples(command: str, run: Run) -> None:
     code, out, err = run(command, "--help")
     assert (code, err) == (0, "")
@@ -432,6 +420,9 @@ def test_files_that_are_no_npz(content: bytes | str, run: Run, tmp_path: Path) -
         (("train", "--data", "spiral", "--out", "absent/m"), "There is no such folder: 'absent'"),
         (("train", "--data", "spiral", "--out", "."), "Is a directory: '.'"),
         (("train", "--dat", "spiral", "--out", "m"), "required: --data"),
+        (("train", "--data", "spiral", "--output", "m"), "--output m; did you mean '--out'?"),
+        (("train", "--data", "spiral", "--optimizer=adam"), "--optimizer=adam; did you mean '--optimiser'?"),
+        (("predict", "m", "a.csv", "b.csv"), "unrecognized arguments: b.csv; see ocdl predict --help"),
         (("inspect", "absent.ocdl"), "No such file or directory: 'absent.ocdl'"),
     ],
 )
@@ -444,7 +435,7 @@ def test_bad_options(
 
 
 @pytest.mark.parametrize(
-    ("target", "message"), [("colour", "no column is named 'colour'; there are a, b"), ("6", "none of the 5 columns")]
+    ("target", "message"), [("colour", "no column is named 'colour'; there are a, b"), ("6", "counted from 1 to 5")]
 )
 def test_a_target_that_is_not_there(target: str, message: str, iris: Path, run: Run, tmp_path: Path) -> None:
     assert_one_line_error(run("train", "--data", iris, "--target", target, "--out", tmp_path / "m"), message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,6 +84,17 @@ def test_parts_cannot_be_replaced_by_arrays_of_another_shape() -> None:
         u.k = 3  # type: ignore[attr-defined]
 
 
+def test_an_attribute_that_is_no_part_names_the_parts() -> None:
+    u = random_controls(NETWORKS[0])
+    with pytest.raises(AttributeError, match=r"^Controls have no 'k'; its parts are K, b, h, W, mu$"):
+        u.k  # noqa: B018
+    # A part that other controls have: attributes belong to the class.
+    fewer = type(u._layout)(u._layout.parts[:2], u._layout.dtype)
+    with pytest.raises(AttributeError, match=r"^Controls have no 'W'; its parts are K, b$"):
+        Controls(fewer, u._vector[:36]).W  # noqa: B018
+    assert not hasattr(Controls(fewer, u._vector[:36]), "mu")
+
+
 def gradient_with_data() -> Controls:
     net = Network(2, 3)
     return net.value_and_grad(net.init(random_state=0), np.ones((4, 2)), [0, 1, 0, 1], input_grad=True)[1]
@@ -104,6 +116,35 @@ def test_a_pickle_serves_the_network_it_came_from() -> None:
     net = Network(2, 3)
     u = pickle.loads(pickle.dumps(net.init(random_state=0)))
     assert net.value(u, [[0.0, 1.0]], [1]) == net.value(net.init(random_state=0), [[0.0, 1.0]], [1])
+
+
+def misaligned(vector: np.ndarray, _: Path) -> np.ndarray:
+    return np.frombuffer(b"." + vector.tobytes(), vector.dtype, offset=1)
+
+
+def memory_map(vector: np.ndarray, folder: Path) -> np.ndarray:
+    vector.tofile(folder / "vector")
+    return np.memmap(folder / "vector", vector.dtype, "r")
+
+
+@pytest.mark.parametrize("stored", [misaligned, memory_map])
+def test_pickles_may_come_back_with_memory_of_any_kind(stored, tmp_path: Path) -> None:
+    net, X, y = Network(2, 3), np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1]
+    u = net.init(random_state=0)
+    again = Controls(u._layout, stored(u.to_vector(), tmp_path))
+    for call in (
+        lambda u: net.forward(u, X).states,
+        lambda u: net.predict(u, X),
+        lambda u: net.final_state(u, X),
+        lambda u: net.pull_back(u, X, np.ones((2, 1))).to_vector(),
+        lambda u: net.value(u, X, y),
+        lambda u: net.value_and_grad(u, X, y)[1].to_vector(),
+        lambda u: net.adjoint(u, X, y),
+        lambda u: net.tangent(u, X, u),
+        lambda u: net.hessian_product(u, X, y, ocdl.Objective(), u).to_vector(),
+        lambda u: ocdl.train(net, u, X, y, max_iter=2).controls.to_vector(),
+    ):
+        np.testing.assert_array_equal(call(again), call(u))
 
 
 @pytest.mark.parametrize("other", [1.0, np.zeros(24), None, "u"])

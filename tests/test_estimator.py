@@ -17,9 +17,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, make_classification, make_moons
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -28,6 +30,7 @@ from subprocesses import run_python
 
 import ocdl
 from ocdl import ODEClassifier, Status
+from ocdl.estimator.prior import SHORT, reach
 
 ARCHITECTURES = ("odenet", "resnet", "odenet+simplex", "net")
 SAVED = ("predict", "predict_proba", "decision_function", "transform")
@@ -55,6 +58,50 @@ def test_every_check_of_scikit_learn_passes(architecture: str) -> None:
         results = check_estimator(ODEClassifier(architecture=architecture), on_fail="raise", on_skip=None)
     assert not [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
     assert len(results) > 40
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_architecture_has_sound_defaults(architecture: str) -> None:
+    """On noisy tables it knows more than the shares of the classes, and hardly less than logistic regression.
+
+    With few rows for its columns, where logistic regression learns noise by heart, it learns much less of it.
+    """
+    ours, line, shares = mean_log_losses(architecture, rows=400, columns=12, classes=3)
+    assert ours < shares - 0.3
+    assert ours < line + 0.01
+    ours, line, _ = mean_log_losses(architecture, rows=150, columns=60, classes=2)
+    assert ours < line - 0.1
+
+
+def mean_log_losses(architecture: str, rows: int, columns: int, classes: int) -> Any:
+    """Those of ours, of logistic regression and of the classes' shares, over six tables."""
+    losses = []
+    for seed in range(6):
+        X, y = make_classification(
+            rows + 1000,
+            columns,
+            n_informative=5,
+            n_classes=classes,
+            flip_y=0.2,
+            n_clusters_per_class=1,
+            random_state=seed,
+        )
+        (X, new), (y, truth) = np.split(X, [rows]), np.split(y, [rows])
+        models = ODEClassifier(architecture, random_state=0), LogisticRegression(), DummyClassifier(strategy="prior")
+        losses.append([log_loss(truth, model.fit(X, y).predict_proba(new)) for model in models])
+    return np.mean(losses, axis=0)
+
+
+@pytest.mark.parametrize("architecture", ["odenet", "resnet", "odenet+simplex"])
+def test_a_flow_that_the_prior_holds_is_logistic_regression(architecture: str) -> None:
+    X, y = make_classification(40, 400, n_informative=5, random_state=0)
+    model = ODEClassifier(architecture, random_state=0).fit(X, y)
+    assert reach(model.network_, len(X), 1.0, 1.0) < SHORT
+    np.testing.assert_allclose(model.transform(X)[:, :400], X, rtol=0, atol=0.01)
+    line = LogisticRegression(C=1 / 3, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), line.predict_proba(X), rtol=0, atol=0.01)
+    again = clone(model).fit(np.repeat(X, 2, axis=0)[::-1], np.repeat(y, 2)[::-1], np.full(80, 0.5))
+    assert np.array_equal(again.controls_.to_vector(), model.controls_.to_vector())
 
 
 class TestLabels:
@@ -155,6 +202,7 @@ class TestTraining:
         quick(n_jobs=1).fit(X, y)
         assert ocdl.get_num_threads() == before
 
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # it is still falling
     def test_warm_start_goes_on(self) -> None:
         X, y = moons()
         model = quick(max_iter=5, warm_start=True, optimiser=ocdl.Backtracking(), tol=0)

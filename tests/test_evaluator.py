@@ -1,4 +1,5 @@
-"""A training over several parts of the samples has the bits of one part, whoever holds which rows."""
+"""A training over several parts of the samples has the bits of one with all of them in memory, whoever holds which
+rows."""
 
 from __future__ import annotations
 
@@ -30,6 +31,9 @@ SHARDS = 6
 PARTITIONS = {1: [0, 6], 2: [0, 4, 6], 3: [0, 1, 4, 6], 4: [0, 3, 3, 5, 6]}  # the third of four is empty
 ITERATIONS = 6
 PENALTY = Tikhonov(1e-3)
+Sums = tuple[np.ndarray, np.ndarray]  # in double and in single precision
+NO_SINGLE = np.zeros(0, np.float32)
+NOTHING = (np.zeros(0), NO_SINGLE)
 
 
 class Exchange:
@@ -38,7 +42,7 @@ class Exchange:
     def __init__(self, parts: int) -> None:
         self._nodes: list[Any] = []
         self._lock = threading.Lock()
-        self._total = np.zeros(0)
+        self._total = NOTHING
         self._met = threading.Barrier(parts, action=self._add)
         self._read = threading.Barrier(parts)
         self.sums = 0
@@ -47,11 +51,11 @@ class Exchange:
         self._total, self._nodes = _core.root_of(self._nodes, SHARDS), []
         self.sums += 1
 
-    def add_up(self, nodes: list[Any]) -> np.ndarray:
+    def add_up(self, nodes: list[Any]) -> Sums:
         with self._lock:
             self._nodes += nodes
         self._met.wait(60)
-        total = self._total.copy()
+        total = self._total
         self._read.wait(60)
         return total
 
@@ -63,9 +67,11 @@ class Exchange:
 class Sample:
     """All rows, and what is made of some of them."""
 
-    def __init__(self, loss: str, dtype: str, time_steps: str = "free", weighted: bool = True) -> None:
+    def __init__(
+        self, loss: str, dtype: str, time_steps: str = "free", weighted: bool = True, layers: int = 3, **network: Any
+    ) -> None:
         rng = np.random.default_rng(0)
-        self.net = Network(2, 3, n_outputs=2, time_steps=time_steps, dtype=dtype)
+        self.net = Network(2, layers, n_outputs=2, time_steps=time_steps, dtype=dtype, **network)
         self.objective = Objective(loss, regulariser=PENALTY)
         self.X = rng.normal(size=(ROWS, 2)).astype(dtype)
         self.y: Any = (self.X[:, 0] > self.X[:, 1]).astype(np.int64)
@@ -90,6 +96,10 @@ class Sample:
         first = min(cuts[part] * SHARD, ROWS)
         core = self.objective._core_objective
         return _core.shards_evaluator(self.net._core_network, X, y, weights, core, first, ROWS, add_up)
+
+    def in_memory(self) -> _core.Evaluator:
+        core = self.objective._core_objective
+        return _core.samples_evaluator(self.net._core_network, self.X, self.y, self.weights, core)
 
 
 def outcome(sample: Sample, evaluator: _core.Evaluator, method: Any) -> tuple[bytes, ...]:
@@ -125,9 +135,9 @@ def in_parts(sample: Sample, parts: int, method: Any) -> tuple[list[tuple[bytes,
 def test_the_number_of_parts_changes_no_bit_of_a_training(optimiser: str, dtype: str) -> None:
     sample = Sample("cross_entropy", dtype)
     found = {parts: in_parts(sample, parts, METHODS[optimiser]) for parts in PARTITIONS}
-    alone = found[1][0][0]
+    in_memory = outcome(sample, sample.in_memory(), METHODS[optimiser])
     for parts, (outcomes, exchange) in found.items():
-        assert outcomes == [alone] * parts
+        assert outcomes == [in_memory] * parts
         assert exchange.sums == found[1][1].sums > ITERATIONS
 
 
@@ -135,27 +145,36 @@ def test_the_number_of_parts_changes_no_bit_of_a_training(optimiser: str, dtype:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_loss_adds_up(loss: str, weighted: bool) -> None:
     sample = Sample(loss, "float64", weighted=weighted)
-    outcomes = {parts: in_parts(sample, parts, Backtracking())[0] for parts in (1, 3)}
-    assert outcomes[3] == outcomes[1] * 3
+    in_memory = outcome(sample, sample.in_memory(), Backtracking())
+    assert in_parts(sample, 3, Backtracking())[0] == [in_memory] * 3
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("network", [{"augment": 94}, {"field": "antisymmetric"}])
+def test_wide_states_and_other_fields_add_up(dtype: str, network: dict[str, Any]) -> None:
+    sample, method = Sample("cross_entropy", dtype, layers=1, **network), GradientDescent(0.1)
+    in_memory = outcome(sample, sample.in_memory(), method)
+    assert in_parts(sample, 2, method)[0] == [in_memory] * 2
 
 
 def test_steps_on_the_simplex_add_up() -> None:
     sample = Sample("cross_entropy", "float64", "simplex")
-    outcomes = {parts: in_parts(sample, parts, LBFGS())[0] for parts in (1, 2)}
-    assert outcomes[2] == outcomes[1] * 2
+    in_memory = outcome(sample, sample.in_memory(), LBFGS())
+    assert in_parts(sample, 2, LBFGS())[0] == [in_memory] * 2
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_parts_train_as_samples_in_memory_do(loss: str) -> None:
-    """To roundoff: the order of the sums is another."""
-    sample = Sample(loss, "float64")
-    memory = _core.samples_evaluator(
-        sample.net._core_network, sample.X, sample.y, sample.weights, sample.objective._core_objective
-    )
-    whole = outcome(sample, memory, Backtracking())
-    parts = in_parts(sample, 3, Backtracking())[0][0]
-    for ours, theirs in zip(parts, whole, strict=True):
-        np.testing.assert_allclose(np.frombuffer(ours), np.frombuffer(theirs), rtol=1e-10, atol=1e-13)
+def test_many_samples_have_the_sums_of_their_shards() -> None:
+    """In extended precision, which on some machines is double."""
+    sample = Sample("cross_entropy", "float64", weighted=False)
+    u, objective = sample.net.init(random_state=1), Objective("cross_entropy", "sum")
+    value, gradient = sample.net.value_and_grad(u, sample.X, sample.y, objective)
+    shards = [
+        sample.net.value_and_grad(u, sample.X[first : first + SHARD], sample.y[first : first + SHARD], objective)
+        for first in range(0, ROWS, SHARD)
+    ]
+    assert value == pytest.approx(float(sum(np.longdouble(v) for v, _ in shards)), rel=1e-15)
+    total = np.sum([g.to_vector() for _, g in shards], axis=0, dtype=np.longdouble).astype(float)
+    np.testing.assert_allclose(gradient.to_vector(), total, rtol=0, atol=1e-14 * np.abs(total).max())
 
 
 def test_samples_in_memory_are_what_train_takes() -> None:
@@ -170,10 +189,7 @@ def test_samples_in_memory_are_what_train_takes() -> None:
         max_iter=ITERATIONS,
         tol=0.0,
     )
-    memory = _core.samples_evaluator(
-        sample.net._core_network, sample.X, sample.y, sample.weights, sample.objective._core_objective
-    )
-    assert result.controls.to_vector().tobytes() == outcome(sample, memory, Backtracking())[0]
+    assert result.controls.to_vector().tobytes() == outcome(sample, sample.in_memory(), Backtracking())[0]
 
 
 def test_the_scores_are_those_of_all_rows() -> None:
@@ -187,40 +203,53 @@ def test_the_scores_are_those_of_all_rows() -> None:
 
         with ThreadPoolExecutor(2) as pool:
             found = list(pool.map(assess, range(2)))
-        memory = _core.samples_evaluator(
-            sample.net._core_network, sample.X, sample.y, sample.weights, sample.objective._core_objective
-        )
-        expected = sample.training(memory, Backtracking()).assess(memory, True, stop)
-        assert found[0] == found[1]
-        assert found[0] == pytest.approx(expected, rel=1e-12)
-        value = sample.net.value(sample.net.init(random_state=1), sample.X, sample.y, sample.objective, sample.weights)
-        assert found[0][0] == pytest.approx(value, rel=1e-12)
+        in_memory = sample.in_memory()
+        expected = sample.training(in_memory, Backtracking()).assess(in_memory, True, stop)
+        assert found == [expected] * 2
+        u = sample.net.init(random_state=1)
+        assert found[0][0] == sample.net.value(u, sample.X, sample.y, sample.objective, sample.weights)
 
 
 # ---- the tree ----
+
+
+def root(leaves: np.ndarray) -> np.ndarray:
+    """As the tree is defined, a level at a time."""
+    level = leaves
+    while len(level) > 1:
+        above = level[::2].copy()
+        above[: len(level) // 2] += level[1::2]
+        level = above
+    return np.asarray(level[0])
 
 
 def test_the_root_does_not_depend_on_who_added_what() -> None:
     """Any cut into neighbouring leaves, added up to finished nodes or not, in any order."""
     rng = np.random.default_rng(0)
     for count in (1, 2, 3, 7, 16, 37):
-        leaves = rng.normal(size=(count, 3))
-        level = list(leaves)
-        while len(level) > 1:
-            level = [sum(level[i : i + 2][1:], level[i]) for i in range(0, len(level), 2)]
-        nodes = [(0, k, leaf) for k, leaf in enumerate(leaves)]
+        wide = rng.normal(size=(count, 3))
+        single = wide.astype(np.float32)
+        nodes = [(0, k, wide[k], single[k]) for k in range(count)]
         for _ in range(3):
             found = _core.root_of([nodes[k] for k in rng.permutation(count)], count)
-            assert np.array_equal(found, level[0])
-    joined = [(1, 0, leaves[0] + leaves[1]), *nodes[2:]]
-    assert np.array_equal(_core.root_of(joined, 37), _core.root_of(nodes, 37))
+            assert [sums.dtype for sums in found] == [np.float64, np.float32]
+            assert np.array_equal(found[0], root(wide))
+            assert np.array_equal(found[1], root(single))
+    joined = [(1, 0, wide[0] + wide[1], single[0] + single[1]), *nodes[2:]]
+    assert np.array_equal(np.concatenate(_core.root_of(joined, 37)), np.concatenate(_core.root_of(nodes, 37)))
 
 
 @pytest.mark.parametrize("missing", range(5))
 def test_a_tree_that_lacks_a_leaf_is_an_error(missing: int) -> None:
-    nodes = [(0, k, np.ones(2)) for k in range(5) if k != missing]
+    nodes = [(0, k, np.ones(2), NO_SINGLE) for k in range(5) if k != missing]
     with pytest.raises(ValueError, match="the nodes do not make up the tree"):
         _core.root_of(nodes, 5)
+
+
+def test_nodes_of_different_lengths_are_an_error() -> None:
+    for other in ((0, 1, np.ones(3), NO_SINGLE), (0, 1, np.ones(2), np.ones(1, np.float32))):
+        with pytest.raises(ValueError, match="the nodes do not make up the tree"):
+            _core.root_of([(0, 0, np.ones(2), NO_SINGLE), other], 2)
 
 
 def test_a_part_holds_whole_shards() -> None:
@@ -229,7 +258,7 @@ def test_a_part_holds_whole_shards() -> None:
     for first, end in ((1, SHARD), (0, SHARD - 1), (SHARD, 2 * SHARD + 1)):
         X, y = sample.X[first:end], sample.y[first:end]
         with pytest.raises(ValueError, match="a part holds whole shards"):
-            _core.shards_evaluator(core, X, y, None, objective, first, ROWS, lambda nodes: np.zeros(1))
+            _core.shards_evaluator(core, X, y, None, objective, first, ROWS, lambda nodes: NOTHING)
 
 
 def test_an_error_while_adding_up_arrives_unchanged() -> None:
@@ -237,7 +266,7 @@ def test_an_error_while_adding_up_arrives_unchanged() -> None:
     sample, error = Sample("cross_entropy", "float64"), KeyError("the network is down")
     calls: list[int] = []
 
-    def add_up(nodes: list[Any]) -> np.ndarray:
+    def add_up(nodes: list[Any]) -> Sums:
         calls.append(len(nodes))
         if len(calls) == 5:
             raise error

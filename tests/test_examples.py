@@ -1,5 +1,6 @@
 """The example scripts run and draw."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,10 +8,19 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+OF_EXTRAS = re.compile(r"^import (torch|jax|optax|onnxruntime|skl2onnx)\b", re.MULTILINE)
 
 
-@pytest.mark.parametrize("script", EXAMPLES, ids=lambda script: script.stem)
+def marked(script: Path) -> object:
+    """A script that needs an extra runs where extras are tested."""
+    marks = [pytest.mark.extras] if OF_EXTRAS.search(script.read_text()) else []
+    return pytest.param(script, marks=marks, id=script.stem)
+
+
+@pytest.mark.parametrize("script", [marked(script) for script in EXAMPLES])
 def test_example_runs_and_draws(script: Path, tmp_path: Path) -> None:
+    for library in OF_EXTRAS.findall(script.read_text()):
+        pytest.importorskip(library, reason=f"{library} is not installed")
     done = subprocess.run(
         [sys.executable, "-W", "error", script, tmp_path], capture_output=True, text=True, timeout=300, check=False
     )

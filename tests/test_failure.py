@@ -58,12 +58,18 @@ def test_batches_and_stops_are_not_judged_by_the_first_loss() -> None:
     assert stopped.status in (Status.INTERRUPTED, Status.STEP, Status.NO_PROGRESS, Status.GRADIENT)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 1.0])  # with a prior there are two phases, and the first one fails
 @pytest.mark.parametrize("kind", [ODEClassifier, ODERegressor])
-def test_the_estimators_warn_with_the_cause_and_what_to_change(kind: Any) -> None:
-    model = kind(optimiser="adam", learning_rate=50.0, max_iter=40, random_state=0, alpha=0.0)
+def test_the_estimators_warn_with_the_cause_and_what_to_change(kind: Any, alpha: float) -> None:
+    model = kind(optimiser="adam", learning_rate=50.0, max_iter=40, random_state=0, alpha=alpha)
     with pytest.warns(ConvergenceWarning, match=r"not converged: .*(higher|saturated|not finite).*(smaller|scale)"):
         model.fit(X, Y)
     assert model.status_ in (Status.ROSE, Status.SATURATED, Status.NOT_FINITE)
+
+
+def test_a_training_that_is_still_falling_is_not_finished() -> None:
+    with pytest.warns(ConvergenceWarning, match=r"in the last \d+ of them the loss fell from .*increase max_iter"):
+        ODEClassifier(max_iter=8, random_state=0).fit(*ocdl.datasets.make_spiral(random_state=0))
 
 
 GOOD = {name: (lambda draw=draw: draw(random_state=0)) for name, draw in GENERATORS.items()} | {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import pandas as pd
 import pytest
 
 import ocdl
-from ocdl import ODEClassifier
+from ocdl import ODEClassifier, ODERegressor
 from ocdl.tables.columns import Feature
 from ocdl.tables.encoding import Encoding, Target
+from ocdl.tables.sheet import TableWarning
 
 
 def expected(name: str) -> dict[str, Any]:
@@ -63,6 +65,26 @@ def test_estimators(name: str) -> None:
     assert model.get_params() == golden.ESTIMATORS[name].get_params()
     assert model.classes_.tolist() == wanted["classes"]
     assert_close(model.predict_proba(wanted["inputs"]), wanted["outputs"])
+
+
+@pytest.mark.parametrize("name", golden.REGRESSORS)
+def test_regressors(name: str) -> None:
+    wanted = expected(name)
+    model = ODERegressor.load(golden.FOLDER / f"{name}.ocdl")
+    assert model.get_params() == golden.REGRESSORS[name].get_params()
+    assert_close(model.predict(wanted["inputs"]), wanted["outputs"])
+
+
+def test_tables() -> None:
+    wanted, model = expected("table"), ocdl.load_model(golden.FOLDER / "table.ocdl")
+    assert model.feature_names == ["length", "colour", "seen"]
+    assert model.classes_.tolist() == ["cheap", "dear"]
+    frame = pd.read_csv(io.StringIO(golden.TABLE))
+    assert_close(model.predict_proba(frame), wanted["outputs"])
+    assert model.predict(frame).tolist() == wanted["classes"]
+    unseen = frame.assign(colour="black", seen=None, length=np.nan)[["seen", "colour", "length"]]
+    with pytest.warns(TableWarning, match="'black'"):
+        assert len(np.unique(model.predict_proba(unseen), axis=0)) == 1
 
 
 def test_models_of_the_command_line() -> None:

@@ -191,7 +191,7 @@ def test_equations_without_solution_name_layer_and_sample() -> None:
 def test_a_sample_without_solution_does_not_harm_its_neighbours() -> None:
     net, u = unsolvable()
     X = np.array([[-1.0], [-2.0], [0.5], [-3.0]])
-    outputs = net._core_network.forward(u.to_vector(), X, False)[1]
+    outputs = net._core_network.forward(u.to_vector(), X)[1]
     assert np.isnan(outputs.ravel()).tolist() == [False, False, True, False]
     np.testing.assert_array_equal(outputs[[0, 1, 3]], net.predict(u, X[[0, 1, 3]]))
 

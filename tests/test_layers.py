@@ -101,14 +101,23 @@ PACKAGE = Path(__file__).parents[1] / "python" / "ocdl"
 COMPILED = ("_load_core", "_core", "_cpu")  # what chooses the core, and what it chooses from
 FRONT = "ocdl"  # the package itself: its public names
 ROOMS = (
-    *("_core", "base", "storage", "model", "depth", "analysis", "network", "training", "datasets", "estimator"),
-    *("tables", "plot", "losses", FRONT, "page", "bench", "reproduce", "cli", "__main__"),
+    *("_core", "base", "storage", "distributed", "model", "depth", "analysis", "network", "streaming", "training"),
+    *("datasets", "estimator"),
+    *("tables", "interop", "plot", "losses", "torch", "jax", FRONT, "page", "bench", "reproduce", "cli", "__main__"),
 )
 AGAINST_THE_ARROW = {  # imports inside of functions, each with its reason
     ("training/history.py", "ocdl.plot"): "History.plot is a shortcut to a picture; matplotlib is imported to draw it",
+    (
+        "estimator/base.py",
+        "ocdl.interop.onnx_estimator",
+    ): "to_onnx is a shortcut to a file; onnx is imported to write it",
+    ("estimator/base.py", "ocdl.interop.skl2onnx_converter"): "skl2onnx asks estimators for their converters",
 }
-# scikit-learn, pandas or matplotlib are in them
-HEAVY = ("ocdl.estimator", "ocdl.tables", "ocdl.plot", "ocdl.reproduce", "ocdl.cli._demo_page")
+# scikit-learn, pandas, matplotlib or what an extra installs are in them
+HEAVY = (
+    *("ocdl.estimator", "ocdl.tables", "ocdl.interop", "ocdl.plot", "ocdl.torch", "ocdl.jax"),
+    *("ocdl.reproduce", "ocdl.cli._demo_page"),
+)
 MOST_FLAT_MODULES = 12
 
 

@@ -388,7 +388,7 @@ def test_a_mean_that_overflows_is_an_error(z: float, dtype: str) -> None:
 # ---- targets that are wrong ----
 
 WRONG: list[tuple[str, Any, type[Exception], str]] = [
-    ("numbers", [[1.0, 2.0]], ValueError, r"y has 1 targets but X has 2 samples"),
+    ("numbers", [[1.0, 2.0]], ValueError, r"y has 1 target but X has 2 samples"),
     ("numbers", [1.0, 2.0], ValueError, r"y must have shape \(2, 2\), a number for each sample and output, got \(2,\)"),
     ("numbers", np.ones((2, 3)), ValueError, r"y must have shape \(2, 2\), .* got \(2, 3\)"),
     ("numbers", 1.0, ValueError, r"y must have shape \(2, 2\)"),
@@ -405,7 +405,7 @@ WRONG: list[tuple[str, Any, type[Exception], str]] = [
     ("classes", [0.5, 1.5], ValueError, r"y\[0\] is 0.5; labels are the whole numbers"),
     ("classes", [0, 2], ValueError, r"y\[1\] is 2; a network with 2 outputs takes labels 0 to 1"),
     ("classes", [0, -1], ValueError, r"y\[1\] is -1"),
-    ("classes", [0], ValueError, "y has 1 labels but X has 2 samples"),
+    ("classes", [0], ValueError, "y has 1 label but X has 2 samples"),
     ("classes", [np.nan, 1], ValueError, r"y\[0\] is nan"),
     ("classes", ["a", "b"], TypeError, "y must hold the labels"),
 ]

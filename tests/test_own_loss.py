@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -284,6 +285,33 @@ def test_it_may_compute_with_the_package() -> None:
     assert loss.calls
 
 
+def test_it_may_be_called_from_several_threads_at_once() -> None:
+    """One loss in eight trainings side by side: each has its own outputs, and the bits of a training alone."""
+    y, loss = labels(1), CrossEntropy()
+    alone = train(loss, y, max_iter=15).controls.to_vector()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: train(loss, y, max_iter=15).controls.to_vector(), range(8)))
+    assert all(np.array_equal(vector, alone) for vector in found)
+
+
+def test_an_exception_in_one_thread_leaves_the_others_alone() -> None:
+    y = labels(1)
+
+    class Failing(CrossEntropy):
+        def value_and_slope(self, outputs: np.ndarray, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+            raise ZeroDivisionError("in this thread")
+
+    alone = train(CrossEntropy(), y, max_iter=15).controls.to_vector()
+    with ThreadPoolExecutor(4) as pool:
+        trainings = [pool.submit(train, (Failing if i % 2 else CrossEntropy)(), y, max_iter=15) for i in range(8)]
+    for i, training in enumerate(trainings):
+        if i % 2:
+            with pytest.raises(ZeroDivisionError, match="in this thread"):
+                training.result()
+        else:
+            assert np.array_equal(training.result().controls.to_vector(), alone)
+
+
 # ---- what it may return ----
 
 
@@ -350,6 +378,14 @@ def test_whole_numbers_and_lists_are_numbers(found: Any) -> None:
     u = net.init(0)
     assert net.value(u, X[:5], None, Objective(Returning(found), "sum")) == 5
     assert net.value_and_grad(u, X[:5], None, Objective(Returning(list(found)), "sum"))[1].mu.any()
+
+
+def test_slopes_may_lie_in_any_order() -> None:
+    net, slopes = Network(2, 3, n_outputs=2), np.arange(10.0).reshape(5, 2)
+    u = net.init(0)
+    by_rows, by_columns = (Objective(Returning((np.ones(5), order(slopes)))) for order in (np.copy, np.asfortranarray))
+    found, expected = (net.value_and_grad(u, X[:5], None, objective)[1] for objective in (by_columns, by_rows))
+    np.testing.assert_array_equal(found.to_vector(), expected.to_vector())
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -40,7 +40,7 @@ def test_build_info_describes_the_core_in_use() -> None:
     assert info["eigen"].startswith("3.4")
     assert info["vector_bits"] == VECTOR_BITS.get(info["variant"], info["vector_bits"])
     assert info["compiler"]
-    assert info["openmp"].isdigit()
+    assert info["openmp"] == "none" or info["openmp"].isdigit()
 
 
 def test_the_core_has_one_name() -> None:
@@ -218,4 +218,10 @@ def test_examples_in_docstrings_run(module: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.chdir(tmp_path)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    assert doctest.testmod(importlib.import_module(module), optionflags=flags).failed == 0
+    try:
+        imported = importlib.import_module(module)
+    except ImportError as error:
+        if "pip install 'ocdl[" not in str(error):
+            raise
+        pytest.skip(str(error))
+    assert doctest.testmod(imported, optionflags=flags).failed == 0

@@ -8,7 +8,7 @@ import pytest
 
 from ocdl import page
 
-VOID = {"meta", "img", "br", "link"}
+VOID = {"meta", "img", "br", "link", "input"}
 NASTY = "<script>alert('&\"')</script>"
 
 
@@ -110,6 +110,45 @@ def test_table_scrolls_by_itself_and_names_rows_and_columns() -> None:
     assert re.search(r"\.scroll \{[^}]*overflow-x: auto", page.STYLE)
 
 
+def test_a_phone_shows_the_cells_of_a_stacked_table_below_each_other_with_the_names_of_their_columns() -> None:
+    header, rows = ("", "claim & more", "verdict"), [("1", "a", "b")]
+    reader = Reader(page.table(header, rows, stacked=True))
+    assert reader.all("table") == [{"class": "stacked"}]
+    assert [cell.get("data-name") for cell in reader.all("td")] == ["claim & more", "verdict"]
+    assert 'content: attr(data-name) ": "' in page.STYLE
+    assert [cell.get("data-name") for cell in Reader(page.table(header, rows)).all("td")] == [None, None]
+
+
+def test_edges_of_a_table_that_scrolls_are_shaded() -> None:
+    rule = re.search(r"\.scroll \{[^}]*\}", page.STYLE)
+    assert rule
+    assert rule[0].count("var(--shade)") == 2
+    assert rule[0].count("local") == 2  # what hides the shade at the ends moves with the table
+
+
+def test_words_have_a_sign_and_a_colour() -> None:
+    for tone, sign in page.SIGNS.items():
+        assert page.mark("a < b", tone) == f'<span class="{tone}">{sign} a &lt; b</span>'
+        assert f".{tone} {{ color: var(--" in page.STYLE
+
+
+def test_a_picture_can_be_seen_in_its_full_size() -> None:
+    reader = Reader(page.figure(b"x", "image/png", alt="a", caption="b"))
+    names = [tag for tag, _ in reader.tags]
+    assert names.index("label") < names.index("input") < names.index("img")
+    assert reader.all("input") == [{"type": "checkbox", "aria-label": "show full size"}]
+    assert ".zoom input:checked ~ .frame img { max-width: none; width: auto; }" in page.STYLE
+
+
+def test_a_film_can_be_paused() -> None:
+    reader = Reader(page.film(b"x", "image/png", frames=5, seconds=2.5, size=(40, 30), alt="a", caption="b"))
+    assert "".join(reader.text).strip().startswith("pause")
+    assert reader.all("input") == [{"type": "checkbox"}]
+    assert reader.all("img")[0]["style"] == "animation-duration: 2.5s; animation-timing-function: steps(5)"
+    assert reader.all("div")[0]["style"] == "width: 40px; aspect-ratio: 40 / 30"
+    assert ".film:has(:checked) .reel img { animation-play-state: paused; }" in page.STYLE
+
+
 def test_anchor_is_given_or_made_from_the_heading() -> None:
     assert page.section("Time steps: h!").anchor == "time-steps-h"
     assert page.section("Time steps", anchor="steps").anchor == "steps"
@@ -122,6 +161,11 @@ def test_anchor_is_given_or_made_from_the_heading() -> None:
         (lambda: page.table(("a", "b"), [], numeric=(2,)), "numeric must have columns from 0 to 1, got 2"),
         (lambda: page.figure(b"", "text/html", alt="a", caption=""), "mime must be the type of a picture"),
         (lambda: page.figure(b"", "image/png", alt=" ", caption=""), "alt must say what the picture shows"),
+        (lambda: page.mark("a", "loud"), "tone must be one of good, fair, bad, none, got 'loud'"),
+        (
+            lambda: page.film(b"", "image/png", frames=0, seconds=1, size=(1, 1), alt="a", caption=""),
+            "a film has at least one frame",
+        ),
         (lambda: page.section("!"), "an anchor must be text without spaces, got ''"),
         (lambda: page.section("a", anchor="a b"), "got 'a b'"),
         (lambda: page.document("t", "l", [page.section("a"), page.section("A")]), "two sections have the anchor 'a'"),

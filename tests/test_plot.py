@@ -27,7 +27,7 @@ import ocdl
 from ocdl import plot
 from ocdl.plot._animate import between_layers
 from ocdl.plot._model import flow_of
-from ocdl.plot._plane import PROJECTED, Plane
+from ocdl.plot._plane import PROJECTED, Plane, Window
 
 REFERENCES = Path(__file__).parent / "images"
 TOLERANCE = 15
@@ -414,7 +414,18 @@ def test_compare_draws_rows_of_pictures() -> None:
     drawn = plot.compare({"one": network(3, 3), "two": network(3, 3)}, rows)
     assert drawn["transformation"]["two"].background is not None
     assert drawn["prediction"]["one"].ax.get_title().startswith(f"one\n{PROJECTED}")
-    assert drawn["transformation"]["one"].ax.get_ylabel().startswith("transformation\n")
+    lower = drawn["transformation"]["one"].ax
+    assert lower.get_ylabel().startswith("transformation\n")
+    assert lower.get_title() == ""  # it would stand below the upper panel, which may be no projection
+    assert lower.get_xlabel().endswith(PROJECTED)
+
+
+def test_long_numbers_below_a_panel_have_room() -> None:
+    fig, axes = pyplot.subplots(1, 2)
+    for ax, points in zip(axes, ([[0.7064, 0.0], [0.7068, 0.0]], [[-1.0, 0.0], [1.0, 0.0]]), strict=True):
+        Window.around(np.array(points)).apply(ax)
+    fig.canvas.draw()
+    assert [len(ax.xaxis.get_majorticklocs()) <= 4 for ax in axes] == [True, False]
 
 
 # ---- films ----
@@ -518,10 +529,10 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: plot.prediction((1, 2, 3), X2, Y2), TypeError, "got a tuple of (int, int, int)"),
     (lambda: plot.prediction((PAIR[0], network(3, 2)[1]), X2, Y2), ValueError, "u does not fit the network"),
     (lambda: plot.prediction(ocdl.ODEClassifier(), X2, Y2), ValueError, "not fitted"),
-    (lambda: plot.prediction(PAIR, X2[:, :1], Y2), ValueError, "X has 1 features but the network takes 2"),
+    (lambda: plot.prediction(PAIR, X2[:, :1], Y2), ValueError, "X has 1 feature but the network takes 2"),
     (lambda: plot.prediction(PAIR, X2, Y2 + 1), ValueError, "y[1] is 2; the classes are 0, 1"),
     (lambda: plot.prediction(PAIR, X2, Y2, resolution=1), ValueError, "resolution must be at least 2, got 1"),
-    (lambda: plot.transformation(PAIR, X2, Y2[:1]), ValueError, "y has 1 labels but X has 30 samples"),
+    (lambda: plot.transformation(PAIR, X2, Y2[:1]), ValueError, "y has 1 label but X has 30 samples"),
     (lambda: plot.snapshots(PAIR, X2, Y2, layers=0), ValueError, "layers must be at least 1, got 0"),
     (lambda: plot.snapshots(PAIR, X2, Y2, layers=[0, 9]), ValueError, "layers[1] must be a whole number from 0 to 8"),
     (lambda: plot.snapshots(PAIR, X2, Y2, layers=[]), ValueError, "layers must name at least one layer"),

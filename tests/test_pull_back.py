@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import FIELDS, REDUCTIONS, TABLEAUX, Problem, problems, random_problem
 from soak import Soak
-from subprocesses import interrupt_delay
 
 import ocdl
 from ocdl import Network, Objective
@@ -310,7 +308,7 @@ def test_results_have_the_type_of_the_network_and_belong_to_the_caller(dtype: st
     assert np.array_equal(p.net.pull_back(p.u, p.X, **lists).to_vector(), kept)
 
 
-# ---- misuse, overflow, interrupts ----
+# ---- misuse, overflow ----
 
 
 @pytest.mark.parametrize(
@@ -376,31 +374,3 @@ def test_slopes_that_overflow_on_the_way_back_are_reported() -> None:
     ):
         with pytest.raises(FloatingPointError, match="overflow"):
             net.pull_back(u, [[1.0]], **slopes)
-
-
-PULL_BACK = """
-import sys, time
-import numpy as np
-import ocdl
-net = ocdl.Network(2, 100)
-X, _ = ocdl.datasets.make_spiral(1_000_000, random_state=0)
-u = net.init(random_state=0)
-slopes = np.ones((len(X), 1))
-try:
-    open(sys.argv[1], "x").close()
-    while True:
-        net.{call}
-except KeyboardInterrupt:
-    print(time.time(), flush=True)
-"""
-
-
-@pytest.mark.parametrize("call", ["pull_back(u, X, slopes)", "final_state(u, X)"])
-def test_an_interrupt_stops_it(call: str, tmp_path: Path) -> None:
-    """The fastest of five: other processes may take the processors away for a while."""
-    delays = []
-    for attempt in range(5):
-        delays.append(interrupt_delay(PULL_BACK.format(call=call), tmp_path / f"made{attempt}", 0.3 + 0.1 * attempt))
-        if delays[-1] < 0.1:
-            break
-    assert min(delays) < 0.1

@@ -1,4 +1,4 @@
-"""The README's examples run."""
+"""The examples of the README run, its numbers are what they print, and its links lead somewhere."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_there_are_examples():
@@ -16,7 +17,7 @@ def test_there_are_examples():
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_example_runs(number, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    exec(compile(BLOCKS[number], f"README example {number}", "exec"), {})
+    exec(compile(BLOCKS[number], f"README.md, example {number}", "exec"), {})
     assert capsys.readouterr().out.strip()
 
 
@@ -28,5 +29,15 @@ def test_the_first_example_scores_what_it_says(capsys):
 
 
 def test_its_picture_is_there():
-    for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8")):
+    for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", README):
         assert (ROOT / name).stat().st_size > 10_000
+
+
+def test_its_links_lead_somewhere():
+    links = re.findall(r"\]\(([^)]+)\)", README)
+    assert len(links) > 10
+    assert [link for link in links if not link.startswith("https://") and not (ROOT / link).exists()] == []
+
+
+def test_it_can_be_read_in_two_minutes():
+    assert len(README.split()) < 700

@@ -136,6 +136,17 @@ def test_early_stopping_eval_sets_and_callbacks() -> None:
     assert stopped.fit(X, y, callbacks=[lambda state: True]).status_ is Status.INTERRUPTED
 
 
+def test_what_goes_through_all_points_is_not_believed() -> None:
+    """With more columns than rows a linear model leaves nothing, and knows nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 80))
+    y = X[:, 0] + rng.normal(size=300)
+    line = LinearRegression().fit(X[:60], y[:60])
+    model = ODERegressor(random_state=0).fit(X[:60], y[:60])
+    assert line.score(X[:60], y[:60]) > 0.999
+    assert model.score(X[60:], y[60:]) > line.score(X[60:], y[60:])
+
+
 def test_constant_targets() -> None:
     X, _ = friedman()
     model = ODERegressor(random_state=0).fit(X, np.full(len(X), 7.0))
@@ -165,6 +176,7 @@ def test_a_grid_search_reaches_the_settings(kind: Any) -> None:
         ({"batch_size": 10, "optimiser": ocdl.LBFGS()}, "batch_size beside optimiser=LBFGS"),
         ({"learning_rate": 0.1, "optimiser": "lbfgs"}, "learning_rate beside optimiser='lbfgs'"),
         ({"alpha": 2.0, "regulariser": ocdl.Tikhonov(1.0)}, "leave one of them out"),
+        ({"alpha": 1.7e308}, "alpha=1.7e\\+308 is so large"),
         ({"alpha": "best"}, "alpha must be a number that is not negative, or 'cv'"),
         ({"optimiser": "addam"}, "did you mean 'Adam'"),
         ({"optimiser": "gradient descent"}, "learning_rate"),

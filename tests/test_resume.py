@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from soak import Soak
-from subprocesses import interrupt_delay, run_python
+from subprocesses import run_python
 
 import ocdl
 from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, NewtonCG, Status, datasets
@@ -278,37 +278,6 @@ def test_ten_kills_lose_nothing(tmp_path: Path) -> None:
 def test_a_thousand_kills_lose_nothing(tmp_path: Path, soak: Soak) -> None:
     reached = kill_while_checkpointing(tmp_path / "state.ocdl", soak.times(1000, least=3), seed=1)
     soak.measured(f"resumed to {reached} iterations, bit for bit")
-
-
-LONG_COMPUTATION = """
-import sys, time
-import ocdl
-net = ocdl.Network(2, 100)
-X, y = ocdl.datasets.make_spiral(1_000_000, random_state=0)
-u = net.init(random_state=0)
-try:
-    {compute}
-except KeyboardInterrupt:
-    print(time.time(), flush=True)
-"""
-TRAIN = "ocdl.train(net, u, X, y, checkpoint=sys.argv[1], eval_every=10**6, max_iter=10**6)"
-EVALUATE = """
-    open(sys.argv[1], "x").close()
-    while True:
-        net.value_and_grad(u, X, y)
-"""
-
-
-@pytest.mark.parametrize("compute", [TRAIN, EVALUATE], ids=["training", "evaluation"])
-def test_an_interrupt_stops_long_computations(compute: str, tmp_path: Path) -> None:
-    """The fastest of five: other processes may take the processors away for a while."""
-    script = LONG_COMPUTATION.format(compute=compute)
-    delays = []
-    for attempt in range(5):
-        delays.append(interrupt_delay(script, tmp_path / f"made{attempt}", 0.3 + 0.1 * attempt))
-        if delays[-1] < 0.1:
-            break
-    assert min(delays) < 0.1
 
 
 def test_an_interrupt_stores_the_state(tmp_path: Path) -> None:

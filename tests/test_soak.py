@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import sanitize
 import soak
 
 TESTS = """
@@ -44,9 +45,10 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     (folder / "test_words.py").write_text("# mark.slow\n")
     monkeypatch.setattr(soak, "FOLDER", folder)
     assert soak.main([]) == 1
-    header, *rows, last = capsys.readouterr().out.splitlines()
+    header, *rows, minutes, last = capsys.readouterr().out.splitlines()
     assert header.split() == ["what", "how", "often", "result", "seconds"]
-    assert last == "something FAILED"
+    assert minutes == "0 minutes"
+    assert last == "something FAILED, or was left out"
     crash, one, other, wrong, uncounted, skipped = [" ".join(row.split()[:-1]) for row in rows]
     assert crash == "test_crash FAILED with exit code 3"
     assert one == "it goes well[one] 50,000 50000 of kind one"
@@ -56,3 +58,61 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert skipped == "test_made_up 1 tests skipped: no number is installed"
     assert soak.main(["--brief", "--only", "crash"]) == 0
     assert "left out: it has no count" in capsys.readouterr().out
+
+
+def test_what_has_passed_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    for name in ("good", "bad"):
+        (folder / f"test_{name}.py").write_text("# mark.slow\n")
+    ran: list[str] = []
+
+    def run(file: Path, share: float) -> list[soak.Row]:
+        ran.append(file.stem)
+        return [soak.Row(file.stem, "1", "seen", 0.0, file.stem == "test_good")]
+
+    monkeypatch.setattr(soak, "FOLDER", folder)
+    monkeypatch.setattr(soak, "run", run)
+    assert soak.main(["--jobs", "1"]) == 1
+    first = capsys.readouterr().out
+    assert soak.main(["--jobs", "1"]) == 1
+    assert capsys.readouterr().out == first  # the table is whole
+    assert ran == ["test_bad", "test_good", "test_bad"]
+    assert soak.main(["--minutes", "-1"]) == 1
+    assert "test_bad" in (left_out := capsys.readouterr().out)
+    assert "LEFT OUT: no time; a second call goes on here" in left_out
+    (folder / "test_good.py").write_text("# mark.slow, changed\n")
+    soak.main(["--jobs", "1", "--only", "good"])
+    soak.main(["--jobs", "1", "--only", "good"])
+    soak.main(["--jobs", "1", "--only", "good", "--anew"])
+    assert ran[3:] == ["test_good", "test_good"]
+
+
+def test_a_step_of_the_sanitizers_that_has_passed_is_not_run_again(tmp_path: Path) -> None:
+    reports, mark, ran = tmp_path / "reports", tmp_path / "step.passed", []
+    reports.mkdir()
+
+    def step(passes: bool, report: str = "") -> bool:
+        def work() -> bool:
+            ran.append(passes)
+            (reports / f"report.{len(ran)}").write_text(report)
+            return passes
+
+        return sanitize.step_passes(mark, work, reports)
+
+    ours = "Direct leak of 8 bytes\n #0 in ocdl/cpp/ocdl/types.hpp\n"
+    assert [step(False), step(True, ours), step(True), step(True)] == [False, False, True, True]
+    assert ran == [False, True, True]
+    mark.write_text("another state")
+    assert step(True)
+    assert len(ran) == 4
+
+
+def test_the_sanitizers_see_every_file_once() -> None:
+    groups = sanitize.file_groups(["--deselect=x"])
+    files = [word for group in groups for word in group if word.startswith("tests/")]
+    assert files == sorted(f"tests/{path.name}" for path in soak.FOLDER.glob("test_*.py"))
+    assert all(group[-1] == "--deselect=x" for group in groups)
+    assert sanitize.file_groups(sanitize.WITH_THREADS) == [sanitize.WITH_THREADS]

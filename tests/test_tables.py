@@ -20,10 +20,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from soak import Soak
 from subprocesses import run_python
 
 import ocdl
-from ocdl.cli import main
 from ocdl.tables import reading, source
 from ocdl.tables.columns import DATES, MOST_VALUES, Feature, recognised
 from ocdl.tables.encoding import Encoding, Target, plain
@@ -46,18 +46,6 @@ def write(tmp_path: Path) -> Write:
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return str(path)
-
-    return call
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command; return its exit code, and what it wrote to stdout and to stderr."""
-
-    def call(*argv: object) -> tuple[int, str, str]:
-        code = main([str(word) for word in argv])
-        written = capsys.readouterr()
-        return code, written.out, written.err
 
     return call
 
@@ -191,7 +179,7 @@ def test_options_reach_the_estimator(
         (("--features", "z"), "no column is named 'z'"),
         (("--target", "Outcome"), "did you mean 'outcome'"),
         (("--features", "outcome"), "--features has 'outcome', which is the target"),
-        (("--drop", "9"), "--drop 9 is none of the 7 columns"),
+        (("--drop", "9"), "--drop 9 is none of the columns, which are counted from 1 to 7"),
         (("--drop", "1,2,3", "4", "5", "6"), "there is no column to learn from beside the target"),
     ],
 )
@@ -706,6 +694,48 @@ def test_bad_parquet(run: Run, write: Write, tmp_path: Path) -> None:
         )
     patients(0).to_parquet(data)
     assert_error(run("train", "--data", data, "--out", tmp_path / "m.ocdl"), "nothing is in it")
+
+
+def survive_changed_tables(original: bytes, path: Path, count: int, seed: int) -> str:
+    """Read so many tables with changed, cut and repeated bytes: each is a table, or one sentence says what is wrong."""
+    rng = np.random.default_rng(seed)
+    tables, sentences = 0, []
+    for _ in range(count):
+        changed = bytearray(original)
+        for _ in range(rng.integers(1, 5)):
+            kind, place = rng.integers(3), int(rng.integers(max(len(changed), 1)))
+            if kind == 0 and changed:
+                changed[place] = rng.integers(256)
+            elif kind == 1:
+                del changed[place : place + int(rng.integers(1, 50))]
+            else:
+                changed[place:place] = changed[place : place + int(rng.integers(1, 50))]
+        path.write_bytes(changed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                sheet = read_sheet(str(path))
+                learn(sheet, list(sheet.frame.columns), None, np.arange(len(sheet)))
+                tables += 1
+            except TableError as error:
+                sentences.append(str(error))
+    assert [sentence for sentence in sentences if "\n" in sentence] == []
+    return f"{tables:,} were tables, {count - tables:,} were refused"
+
+
+@pytest.mark.parametrize("kind", ["csv", pytest.param("parquet", marks=pytest.mark.extras)])
+def test_changed_tables(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"t.{kind}"
+    getattr(patients(), f"to_{kind}")(path)
+    survive_changed_tables(path.read_bytes(), path, 60, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["csv", pytest.param("parquet", marks=pytest.mark.extras)])
+def test_ten_thousand_changed_tables(kind: str, tmp_path: Path, soak: Soak) -> None:
+    path = tmp_path / f"t.{kind}"
+    getattr(patients(), f"to_{kind}")(path)
+    soak.measured(survive_changed_tables(path.read_bytes(), path, soak.times(10_000, least=50), seed=1))
 
 
 def test_parquet_without_pyarrow(run: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

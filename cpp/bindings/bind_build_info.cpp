@@ -24,13 +24,19 @@ constexpr const char* compiler = "unknown";
 constexpr const char* eigen = OCDL_STRING(EIGEN_WORLD_VERSION) "." OCDL_STRING(
     EIGEN_MAJOR_VERSION) "." OCDL_STRING(EIGEN_MINOR_VERSION);
 
+#ifdef _OPENMP
+constexpr const char* openmp = OCDL_STRING(_OPENMP);  // the date of the specification, yyyymm
+#else
+constexpr const char* openmp = "none";
+#endif
+
 py::dict build_info() {
   py::dict info;
   info["variant"] = OCDL_VARIANT;
   info["vector_bits"] = 8 * vector_bytes;
   info["eigen"] = eigen;
   info["compiler"] = compiler;
-  info["openmp"] = OCDL_STRING(_OPENMP);  // the date of the specification, yyyymm
+  info["openmp"] = openmp;
   return info;
 }
 

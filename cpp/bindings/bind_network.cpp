@@ -1,9 +1,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "bindings/array.hpp"
 #include "bindings/computation.hpp"
 #include "bindings/enumeration.hpp"
+#include "bindings/fitting.hpp"
 #include "bindings/result_pool.hpp"
 #include "ocdl/objective/second_order.hpp"
 
@@ -23,60 +23,46 @@ std::vector<std::tuple<std::string, std::string, std::vector<std::string>, py::t
 }
 
 template <class T>
-py::tuple bound_forward(const Network& net, const Array<T>& u, const Array<T>& X, bool with_states) {
+py::tuple bound_forward(const Network& net, const Given<T>& u, const Given<T>& X) {
   const Index samples = X.shape(0);
   const T *controls = view(u, net.control_size(), "u"), *inputs = view(X, samples * net.features, "X");
-  Array<T> outputs({samples, net.outputs});
-  std::optional<Array<T>> states;
-  if (with_states) states = Array<T>({net.layers + 1, samples, net.dim});
-  const ForwardResults<T> out{.states = states ? states->mutable_data() : nullptr,
-                              .outputs = outputs.mutable_data()};
+  Array<T> states({net.layers + 1, samples, net.dim}), outputs({samples, net.outputs});
+  const ForwardResults<T> out{.states = states.mutable_data(), .outputs = outputs.mutable_data()};
   compute<T>([&](Workspace<T>& workspace) { forward<T>(net, controls, inputs, samples, out, workspace); });
   return py::make_tuple(states, outputs);
 }
 
-template <class T>
-Array<T> bound_final_state(const Network& net, const Array<T>& u, const Array<T>& X) {
-  const Index samples = X.shape(0);
-  const T *controls = view(u, net.control_size(), "u"), *inputs = view(X, samples * net.features, "X");
-  Array<T> state({samples, net.dim});
-  const ForwardResults<T> out{.final_state = state.mutable_data()};
-  compute<T>([&](Workspace<T>& workspace) { forward<T>(net, controls, inputs, samples, out, workspace); });
-  return state;
-}
+enum class EndOfFlow { state, outputs };
 
-/// The outputs, where u and X need no conversion and all is finite; else nothing, and the Python layer finds
-/// out why. An input that is not finite stays in the state of a residual network, y + h k, and W y + mu shows
-/// it: only feed-forward networks have to be asked before.
-template <class T>
-std::optional<Array<T>> predict_as(const Network& net, const Array<T>& u, py::handle X) {
-  if (!is_plain<T>(X)) return std::nullopt;
-  const auto rows = py::reinterpret_borrow<Array<T>>(X);
-  if (rows.ndim() != 2 || rows.shape(1) != net.features || rows.shape(0) == 0 ||
-      u.size() != net.control_size() || first_non_finite(u.data(), u.size()) >= 0)
-    return std::nullopt;
-  const Index samples = rows.shape(0);
-  Array<T> outputs({samples, net.outputs});
-  T* out = outputs.mutable_data();
-  bool is_finite = false;
-  compute<T>([&](Workspace<T>& workspace) {
-    if (!net.residual && first_non_finite(rows.data(), rows.size()) >= 0) return;
-    forward<T>(net, u.data(), rows.data(), samples, {.outputs = out}, workspace);
-    is_finite = first_non_finite(out, outputs.size()) < 0;
+/// y[N] or W y[N] + mu; None where an argument has to be converted or explained first, or not all are finite.
+/// An input that is not finite stays in the state of a residual network, y + h k, and W y + mu shows it: only
+/// feed-forward networks have to be asked before.
+template <EndOfFlow wanted>
+py::object bound_end(const Network& net, py::handle u, py::handle X) {
+  return with_controls(net, u, [&]<class T>(const Given<T>& controls) -> py::object {
+    const Rows<T> rows(net, X);
+    if (!rows.X) return py::none();
+    constexpr bool is_state = wanted == EndOfFlow::state;
+    Array<T> found({rows.samples, is_state ? net.dim : net.outputs});
+    T* out = found.mutable_data();
+    bool finite = false;
+    compute<T>([&](Workspace<T>& workspace) {
+      if (!all_finite(controls.data(), controls.size()) ||
+          (!net.residual && !all_finite(rows.X, rows.samples * net.features)))
+        return;
+      const ForwardResults<T> results{.final_state = is_state ? out : nullptr,
+                                      .outputs = is_state ? nullptr : out};
+      forward<T>(net, controls.data(), rows.X, rows.samples, results, workspace);
+      finite = all_finite(out, found.size());
+    });
+    if (!finite) return py::none();
+    return found;
   });
-  if (!is_finite) return std::nullopt;
-  return outputs;
-}
-
-py::object bound_predict(const Network& net, py::handle u, py::handle X) {
-  if (is_plain<double>(u)) return py::cast(predict_as(net, py::reinterpret_borrow<Array<double>>(u), X));
-  if (is_plain<float>(u)) return py::cast(predict_as(net, py::reinterpret_borrow<Array<float>>(u), X));
-  return py::none();
 }
 
 template <class T>
-Array<T> bound_tangent(const Network& net, const Array<T>& u, const Array<T>& X, const OptionalArray<T>& du,
-                       const OptionalArray<T>& dX) {
+Array<T> bound_tangent(const Network& net, const Given<T>& u, const Given<T>& X, const OptionalGiven<T>& du,
+                       const OptionalGiven<T>& dX) {
   const Index samples = X.shape(0);
   const T *controls = view(u, net.control_size(), "u"), *inputs = view(X, samples * net.features, "X");
   const T *direction = view(du, net.control_size(), "du"), *input_direction = view(dX, X.size(), "dX");
@@ -88,35 +74,47 @@ Array<T> bound_tangent(const Network& net, const Array<T>& u, const Array<T>& X,
   return tangents;
 }
 
-/// (gradient, input gradient, costates or None, whether all of them are finite).
-template <class T>
-py::tuple bound_pull_back(const Network& net, const Array<T>& u, const Array<T>& X,
-                          const OptionalArray<T>& output_slopes, const OptionalArray<T>& state_slopes,
-                          bool with_costates) {
-  const Index samples = X.shape(0), size = net.control_size();
-  const T *controls = view(u, size, "u"), *inputs = view(X, samples * net.features, "X");
-  const GivenSlopes<T> seed(view(output_slopes, samples * net.outputs, "output_slopes"), net.outputs);
-  const bool every_layer = state_slopes && state_slopes->ndim() == 3;
-  const Index states = every_layer ? net.layers + 1 : 1;
-  const StateSlopes<T> slopes{view(state_slopes, states * samples * net.dim, "state_slopes"), every_layer};
-  Array<T> gradient = result_vector<T>(size), input_gradient({samples, net.features});
-  std::optional<Array<T>> costates;
-  if (with_costates) costates = Array<T>({net.layers + 1, samples, net.dim});
-  const Derivatives<T> out{gradient.mutable_data(), input_gradient.mutable_data(),
-                           with_costates ? costates->mutable_data() : nullptr};
-  bool finite = true;
-  compute<T>([&](Workspace<T>& workspace) {
-    PullBack<T>(net, controls, inputs, samples, output_slopes ? &seed : nullptr, slopes, out, workspace)
-        .run();
-    finite = first_non_finite(out.controls, size) < 0 &&
-             first_non_finite(out.inputs, samples * net.features) < 0 &&
-             (!with_costates || first_non_finite(out.costates, (net.layers + 1) * samples * net.dim) < 0);
+/// (gradient, input gradient, costates or None); None where an argument has to be converted or explained
+/// first, or not all of them are finite.
+py::object bound_pull_back(const Network& net, py::handle u, py::handle X, py::handle output_slopes,
+                           py::handle state_slopes, bool with_costates) {
+  return with_controls(net, u, [&]<class T>(const Given<T>& controls) -> py::object {
+    const Rows<T> rows(net, X);
+    const Index samples = rows.samples, states = net.layers + 1;
+    const T *of_outputs = numbers_of<T>(output_slopes, {samples, net.outputs}),
+            *of_last = numbers_of<T>(state_slopes, {samples, net.dim}),
+            *of_states = numbers_of<T>(state_slopes, {states, samples, net.dim});
+    if (!rows.X || (!of_outputs && !output_slopes.is_none()) ||
+        (!of_last && !of_states && !state_slopes.is_none()))
+      return py::none();
+    const GivenSlopes<T> seed(of_outputs, net.outputs);
+    const StateSlopes<T> slopes{of_states ? of_states : of_last, of_states != nullptr};
+    Array<T> gradient = result_vector<T>(net.control_size()), input_gradient({samples, net.features});
+    std::optional<Array<T>> costates;
+    if (with_costates) costates = Array<T>({states, samples, net.dim});
+    const Derivatives<T> out{gradient.mutable_data(), input_gradient.mutable_data(),
+                             with_costates ? costates->mutable_data() : nullptr};
+    bool finite = false;
+    compute<T>([&](Workspace<T>& workspace) {
+      const auto are_finite = [](const T* numbers, Index size) {
+        return !numbers || all_finite(numbers, size);
+      };
+      if (!are_finite(controls.data(), controls.size()) || !are_finite(rows.X, samples * net.features) ||
+          !are_finite(of_outputs, samples * net.outputs) || !are_finite(of_last, samples * net.dim) ||
+          !are_finite(of_states, states * samples * net.dim))
+        return;
+      PullBack<T>(net, controls.data(), rows.X, samples, of_outputs ? &seed : nullptr, slopes, out, workspace)
+          .run();
+      finite = are_finite(out.controls, controls.size()) && are_finite(out.inputs, samples * net.features) &&
+               are_finite(out.costates, states * samples * net.dim);
+    });
+    if (!finite) return py::none();
+    return py::make_tuple(gradient, input_gradient, costates);
   });
-  return py::make_tuple(gradient, input_gradient, costates, finite);
 }
 
 template <class T>
-Index bound_first_non_finite(const Array<T>& values) {
+Index bound_first_non_finite(const Given<T>& values) {
   return first_non_finite(values.data(), values.size());
 }
 
@@ -130,6 +128,13 @@ py::tuple bound_activation_derivatives(std::string_view activation, const Array<
     return array;
   };
   return py::make_tuple(shaped(found.value), shaped(found.slope), shaped(found.second));
+}
+
+/// z <- sigma(z) on whole packs, as a sweep does it: what the benchmarks take for the speed of an activation.
+template <class T>
+void bound_activate(std::string_view activation, Array<T>& z) {
+  activate<T>(enum_from<Activation>(names_of(activations), activation), z.mutable_data(), nullptr,
+              z.size() / lanes<T> * lanes<T>);
 }
 
 /// name -> (largest slope, whether it has a kink at 0, from which |z| on it is flat).
@@ -152,7 +157,7 @@ py::dict bound_fields() {
 }
 
 /// The controls as the sweeps take them: those of the field that the network's field is swept as.
-Array<double> bound_field_controls(const Network& net, const Array<double>& u) {
+Array<double> bound_field_controls(const Network& net, const Given<double>& u) {
   Workspace<double> workspace;
   const double* swept = field_controls(net, view(u, net.control_size(), "u"), 0, workspace);
   return Array<double>(net.control_size(), swept);
@@ -160,12 +165,9 @@ Array<double> bound_field_controls(const Network& net, const Array<double>& u) {
 
 template <class T>
 void bind_sweeps(py::class_<Network>& cls) {
-  const auto u = py::arg("u").noconvert(), X = py::arg("X").noconvert();
-  cls.def("forward", &bound_forward<T>, u, X, py::arg("with_states"));
-  cls.def("final_state", &bound_final_state<T>, u, X);
-  cls.def("tangent", &bound_tangent<T>, u, X, py::arg("du").noconvert(), py::arg("dX").noconvert());
-  cls.def("pull_back", &bound_pull_back<T>, u, X, py::arg("output_slopes").noconvert(),
-          py::arg("state_slopes").noconvert(), py::arg("with_costates"));
+  const auto u = py::arg("u"), X = py::arg("X");
+  cls.def("forward", &bound_forward<T>, u, X);
+  cls.def("tangent", &bound_tangent<T>, u, X, py::arg("du"), py::arg("dX"));
 }
 
 }  // namespace
@@ -185,18 +187,31 @@ void bind_network(py::module_& m) {
               py::arg("horizon"), py::arg("field"));
   network.def_property_readonly("parts", &bound_parts);
   network.def_property_readonly("is_implicit", [](const Network& net) { return net.largest_group > 0; });
-  network.def("predict", &bound_predict, py::arg("u"), py::arg("X"));
-  network.def("field_controls", &bound_field_controls, py::arg("u").noconvert());
+  network.def("predict", &bound_end<EndOfFlow::outputs>, py::arg("u"), py::arg("X"));
+  network.def("final_state", &bound_end<EndOfFlow::state>, py::arg("u"), py::arg("X"));
+  network.def("pull_back", &bound_pull_back, py::arg("u"), py::arg("X"), py::arg("output_slopes"),
+              py::arg("state_slopes"), py::arg("with_costates"));
+  network.def("field_controls", &bound_field_controls, py::arg("u"));
+  network.def(
+      "scratch_bytes",
+      [](const Network& net, Index samples, bool single) {
+        const int threads = ThreadLimit::sensible();
+        return single ? scratch_bytes<float>(net, samples, threads)
+                      : scratch_bytes<double>(net, samples, threads);
+      },
+      py::arg("samples"), py::arg("single"));
   bind_sweeps<double>(network);
   bind_sweeps<float>(network);
 
   m.def("activations", &bound_activations);
+  m.def("activate", &bound_activate<double>, py::arg("activation"), py::arg("z").noconvert());
+  m.def("activate", &bound_activate<float>, py::arg("activation"), py::arg("z").noconvert());
   m.def("activation_derivatives", &bound_activation_derivatives, py::arg("activation"),
         py::arg("z").noconvert());
   m.def("fields", &bound_fields);
-  m.def("first_non_finite", &bound_first_non_finite<double>, py::arg("values").noconvert(),
+  m.def("first_non_finite", &bound_first_non_finite<double>, py::arg("values"),
         py::call_guard<py::gil_scoped_release>());
-  m.def("first_non_finite", &bound_first_non_finite<float>, py::arg("values").noconvert(),
+  m.def("first_non_finite", &bound_first_non_finite<float>, py::arg("values"),
         py::call_guard<py::gil_scoped_release>());
 }
 

@@ -3,6 +3,7 @@
 
 #include "bindings/computation.hpp"
 #include "bindings/enumeration.hpp"
+#include "bindings/fitting.hpp"
 #include "bindings/result_pool.hpp"
 #include "bindings/targets.hpp"
 #include "ocdl/evaluator/score.hpp"
@@ -73,89 +74,57 @@ Objective make_objective(std::string_view loss, const std::map<std::string, doub
   return objective;
 }
 
-Index first_outside(const Array<std::int64_t>& labels, std::int64_t lowest, std::int64_t highest) {
+Index first_outside(const Given<std::int64_t>& labels, std::int64_t lowest, std::int64_t highest) {
   const auto outside = [&](std::int64_t label) { return label < lowest || label > highest; };
   const auto *begin = labels.data(), *end = begin + labels.size(), *found = std::find_if(begin, end, outside);
   return found == end ? -1 : found - begin;
 }
 
-/// Whether labels or numbers fit so many samples and the loss.
-template <class T>
-bool targets_fit(const Network& net, const Loss& loss, py::handle y, Index samples) {
-  const LossFacts& facts = facts_of(loss);
-  if (facts.targets == TargetKind::classes) {
-    if (!is_plain<std::int64_t>(y)) return false;
-    const auto labels = py::reinterpret_borrow<Array<std::int64_t>>(y);
-    return labels.ndim() == 1 && labels.shape(0) == samples &&
-           first_outside(labels, 0, std::max<Index>(net.outputs - 1, 1)) < 0;
-  }
-  if (!is_plain<T>(y)) return false;
-  const auto numbers = py::reinterpret_borrow<Array<T>>(y);
-  const bool is_table = numbers.ndim() == 2 && numbers.shape(1) == net.outputs;
-  if (!is_table && !(numbers.ndim() == 1 && net.outputs == 1)) return false;
-  return numbers.shape(0) == samples && first_non_finite(numbers.data(), numbers.size()) < 0 &&
-         std::all_of(
-             numbers.data(), numbers.data() + numbers.size(),
-             [&](T number) { return static_cast<double>(number) >= facts.least_target; });
-}
-
-/// Whether the arrays can be evaluated as they are: plain arrays in C order, of the controls' number type,
-/// finite, with shapes and targets that fit. Whatever is refused here is converted, or explained, by the
-/// Python layer.
-template <class T>
-bool fits_as(const Network& net, const Objective& objective, const Array<T>& u, py::handle X, py::handle y) {
-  if (!is_plain<T>(X)) return false;
-  const auto rows = py::reinterpret_borrow<Array<T>>(X);
-  const bool shapes_fit = rows.ndim() == 2 && rows.shape(1) == net.features && rows.shape(0) > 0 &&
-                          u.size() == net.control_size();
-  if (!shapes_fit || !targets_fit<T>(net, objective.loss, y, rows.shape(0))) return false;
-  const py::gil_scoped_release release;
-  return first_non_finite(u.data(), u.size()) < 0 && first_non_finite(rows.data(), rows.size()) < 0;
-}
-
-bool fits(const Objective& objective, const Network& net, py::handle u, py::handle X, py::handle y) {
-  if (is_plain<double>(u))
-    return fits_as<double>(net, objective, py::reinterpret_borrow<Array<double>>(u), X, y);
-  if (is_plain<float>(u))
-    return fits_as<float>(net, objective, py::reinterpret_borrow<Array<float>>(u), X, y);
-  return false;
-}
-
-template <class T>
-double bound_value(const Objective& objective, const Network& net, const Array<T>& u, const Array<T>& X,
-                   py::handle y, const OptionalArray<T>& weights) {
-  const T* controls = view(u, net.control_size(), "u");
-  const Data<T> data = view_data(net, objective.loss, X, y, weights);
-  double result = 0;
-  compute<T>([&](Workspace<T>& workspace) { result = value<T>(net, controls, data, objective, workspace); });
-  return result;
-}
-
-/// (value, gradient, input gradient or None, whether all of them are finite).
-template <class T>
-py::tuple bound_value_and_grad(const Objective& objective, const Network& net, const Array<T>& u,
-                               const Array<T>& X, py::handle y, const OptionalArray<T>& weights,
-                               bool with_inputs) {
-  const T* controls = view(u, net.control_size(), "u");
-  const Data<T> data = view_data(net, objective.loss, X, y, weights);
-  Array<T> gradient = result_vector<T>(net.control_size());
-  std::optional<Array<T>> input_gradient;
-  if (with_inputs) input_gradient = Array<T>({data.samples, net.features});
-  const Derivatives<T> out{.controls = gradient.mutable_data(),
-                           .inputs = with_inputs ? input_gradient->mutable_data() : nullptr};
-  double result = 0;
-  bool finite = true;
-  compute<T>([&](Workspace<T>& workspace) {
-    result = value_and_derivatives<T>(net, controls, data, objective, out, workspace);
-    finite = std::isfinite(result) && first_non_finite(out.controls, net.control_size()) < 0 &&
-             (!with_inputs || first_non_finite(out.inputs, data.samples * net.features) < 0);
+/// J; None where an argument has to be converted or explained first, or J is not finite.
+py::object bound_value(const Objective& objective, const Network& net, py::handle u, py::handle X,
+                       py::handle y, py::handle weights) {
+  return with_controls(net, u, [&]<class T>(const Given<T>& controls) -> py::object {
+    const std::optional<Data<T>> data = fitting_data<T>(net, objective, X, y, weights);
+    if (!data) return py::none();
+    double result = std::numeric_limits<double>::quiet_NaN();
+    compute<T>([&](Workspace<T>& workspace) {
+      if (are_usable(net, objective.loss, controls.data(), *data))
+        result = value<T>(net, controls.data(), *data, objective, workspace);
+    });
+    if (!std::isfinite(result)) return py::none();
+    return py::float_(result);
   });
-  return py::make_tuple(result, gradient, input_gradient, finite);
+}
+
+/// (value, gradient, input gradient or None); None where an argument has to be converted or explained first,
+/// or not all of them are finite.
+py::object bound_value_and_grad(const Objective& objective, const Network& net, py::handle u, py::handle X,
+                                py::handle y, py::handle weights, py::handle input_grad) {
+  return with_controls(net, u, [&]<class T>(const Given<T>& controls) -> py::object {
+    const std::optional<Data<T>> data = fitting_data<T>(net, objective, X, y, weights);
+    const bool with_inputs = input_grad.ptr() == Py_True;
+    if (!data || !(with_inputs || input_grad.ptr() == Py_False)) return py::none();
+    Array<T> gradient = result_vector<T>(net.control_size());
+    std::optional<Array<T>> input_gradient;
+    if (with_inputs) input_gradient = Array<T>({data->samples, net.features});
+    const Derivatives<T> out{.controls = gradient.mutable_data(),
+                             .inputs = with_inputs ? input_gradient->mutable_data() : nullptr};
+    double result = 0;
+    bool finite = false;
+    compute<T>([&](Workspace<T>& workspace) {
+      if (!are_usable(net, objective.loss, controls.data(), *data)) return;
+      result = value_and_derivatives<T>(net, controls.data(), *data, objective, out, workspace);
+      finite = std::isfinite(result) && all_finite(out.controls, net.control_size()) &&
+               (!with_inputs || all_finite(out.inputs, data->samples * net.features));
+    });
+    if (!finite) return py::none();
+    return py::make_tuple(result, gradient, input_gradient);
+  });
 }
 
 template <class T>
-Array<T> bound_adjoint(const Objective& objective, const Network& net, const Array<T>& u, const Array<T>& X,
-                       py::handle y, const OptionalArray<T>& weights) {
+Array<T> bound_adjoint(const Objective& objective, const Network& net, const Given<T>& u, const Given<T>& X,
+                       py::handle y, const OptionalGiven<T>& weights) {
   const T* controls = view(u, net.control_size(), "u");
   const Data<T> data = view_data(net, objective.loss, X, y, weights);
   Array<T> costates({net.layers + 1, data.samples, net.dim});
@@ -168,7 +137,7 @@ Array<T> bound_adjoint(const Objective& objective, const Network& net, const Arr
 
 /// R(u) and its gradient.
 template <class T>
-py::tuple bound_penalty(const Objective& objective, const Network& net, const Array<T>& u) {
+py::tuple bound_penalty(const Objective& objective, const Network& net, const Given<T>& u) {
   const T* controls = view(u, net.control_size(), "u");
   Array<T> gradient(net.control_size());
   std::fill_n(gradient.mutable_data(), gradient.size(), T(0));
@@ -177,10 +146,10 @@ py::tuple bound_penalty(const Objective& objective, const Network& net, const Ar
 }
 
 /// Second order runs in double precision only.
-Array<double> bound_curvature_product(const Objective& objective, const Network& net, const Array<double>& u,
-                                      const Array<double>& X, py::handle y,
-                                      const OptionalArray<double>& weights, std::string_view curvature,
-                                      const Array<double>& du) {
+Array<double> bound_curvature_product(const Objective& objective, const Network& net, const Given<double>& u,
+                                      const Given<double>& X, py::handle y,
+                                      const OptionalGiven<double>& weights, std::string_view curvature,
+                                      const Given<double>& du) {
   const double* controls = view(u, net.control_size(), "u");
   const double* direction = view(du, net.control_size(), "du");
   const Data<double> seen = view_data(net, objective.loss, X, y, weights);
@@ -196,8 +165,8 @@ Array<double> bound_curvature_product(const Objective& objective, const Network&
 }
 
 template <class T>
-Array<T> bound_slopes(const Objective& objective, const Array<T>& outputs, py::handle y,
-                      const OptionalArray<T>& weights) {
+Array<T> bound_slopes(const Objective& objective, const Given<T>& outputs, py::handle y,
+                      const OptionalGiven<T>& weights) {
   const Index samples = outputs.shape(0), q = outputs.shape(1);
   const Data<T> data{nullptr, view_targets<T>(objective.loss, q, y, samples),
                      view(weights, samples, "sample_weight"), samples};
@@ -235,16 +204,13 @@ Array<std::int64_t> bound_decisions(const Array<T>& outputs) {
 
 template <class T>
 void bind_evaluations(py::module_& m, py::class_<Objective>& cls) {
-  const auto net = py::arg("net"), u = py::arg("u").noconvert(), X = py::arg("X").noconvert(),
-             y = py::arg("y");
-  const auto weights = py::arg("sample_weight").noconvert(), outputs = py::arg("outputs").noconvert();
-  cls.def("value", &bound_value<T>, net, u, X, y, weights);
-  cls.def("value_and_grad", &bound_value_and_grad<T>, net, u, X, y, weights, py::arg("with_inputs"));
-  cls.def("adjoint", &bound_adjoint<T>, net, u, X, y, weights);
+  const auto net = py::arg("net"), u = py::arg("u"), y = py::arg("y"), weights = py::arg("sample_weight"),
+             outputs = py::arg("outputs");
+  cls.def("adjoint", &bound_adjoint<T>, net, u, py::arg("X"), y, weights);
   cls.def("penalty", &bound_penalty<T>, net, u);
   cls.def("slopes", &bound_slopes<T>, outputs, y, weights);
-  cls.def("mean", &bound_mean<T>, outputs);
-  m.def("decisions", &bound_decisions<T>, outputs);
+  cls.def("mean", &bound_mean<T>, py::arg("outputs").noconvert());
+  m.def("decisions", &bound_decisions<T>, py::arg("outputs").noconvert());
 }
 
 }  // namespace
@@ -253,18 +219,19 @@ void bind_objective(py::module_& m) {
   py::class_<Objective> objective(m, "Objective");
   objective.def(py::init(&make_objective), py::arg("loss"), py::arg("parameters"), py::arg("mean"),
                 py::arg("penalties"));
-  objective.def("fits", &fits, py::arg("net"), py::arg("u"), py::arg("X"), py::arg("y"));
-  objective.def("curvature_product", &bound_curvature_product, py::arg("net"), py::arg("u").noconvert(),
-                py::arg("X").noconvert(), py::arg("y"), py::arg("sample_weight").noconvert(),
-                py::arg("curvature"), py::arg("du").noconvert());
+  const auto net = py::arg("net"), u = py::arg("u"), X = py::arg("X"), y = py::arg("y"),
+             weights = py::arg("sample_weight");
+  objective.def("value", &bound_value, net, u, X, y, weights);
+  objective.def("value_and_grad", &bound_value_and_grad, net, u, X, y, weights, py::arg("input_grad"));
+  objective.def("curvature_product", &bound_curvature_product, net, u, X, y, weights, py::arg("curvature"),
+                py::arg("du"));
   bind_evaluations<double>(m, objective);
   bind_evaluations<float>(m, objective);
 
   m.def("losses", &bound_losses);
   m.def("penalties", &bound_penalties);
   m.def("curvature_names", [] { return listed(curvature_names); });
-  m.def("first_outside", &first_outside, py::arg("labels").noconvert(), py::arg("lowest"),
-        py::arg("highest"));
+  m.def("first_outside", &first_outside, py::arg("labels"), py::arg("lowest"), py::arg("highest"));
 }
 
 }  // namespace ocdl

@@ -1,6 +1,7 @@
 #include <pybind11/pybind11.h>
 
 #include "bindings/interruptible.hpp"
+#include "ocdl/memory.hpp"
 #include "ocdl/thread_policy.hpp"
 
 namespace ocdl {
@@ -14,6 +15,7 @@ void bind_parallel(pybind11::module_& m) {
   m.def("set_num_threads", &ThreadLimit::set, pybind11::arg("threads"));
   m.def("set_num_threads_here", &ThreadLimit::set_here, pybind11::arg("threads"));
   m.def("get_num_threads", &ThreadLimit::get);
+  m.def("available_memory", &available_memory);
   m.def("insist_on_threads", &ThreadChoice::insist, pybind11::arg("always"));
 }
 

@@ -88,7 +88,7 @@ class AnyTraining {
 template <class T>
 class BoundTraining : public AnyTraining {
  public:
-  BoundTraining(const std::shared_ptr<AnyEvaluator>& evaluator, const Array<T>& u,
+  BoundTraining(const std::shared_ptr<AnyEvaluator>& evaluator, const Given<T>& u,
                 const MethodOptions& method, Constraints constraints, double tolerance, double least_decrease,
                 double first_value, double seconds)
       : evaluator_(evaluator),
@@ -193,7 +193,7 @@ struct BoundMethod {
 
 template <class T>
 std::unique_ptr<AnyTraining> make_training(const Network& net, const std::shared_ptr<AnyEvaluator>& evaluator,
-                                           const Array<T>& u, const BoundMethod& method,
+                                           const Given<T>& u, const BoundMethod& method,
                                            const std::vector<std::string>& frozen, bool simplex,
                                            double tolerance, double least_decrease, double first_value,
                                            double seconds) {
@@ -207,7 +207,7 @@ std::unique_ptr<AnyTraining> make_training(const Network& net, const std::shared
 
 template <class T>
 void bind_start(py::module_& m) {
-  m.def("make_training", &make_training<T>, py::arg("net"), py::arg("evaluator"), py::arg("u").noconvert(),
+  m.def("make_training", &make_training<T>, py::arg("net"), py::arg("evaluator"), py::arg("u"),
         py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("tolerance"),
         py::arg("least_decrease"), py::arg("first_value"), py::arg("seconds"));
 }

@@ -63,9 +63,9 @@ template <class Body, class StopRequested>
 bool interruptible(const Body& body, const StopRequested& stop_requested) {
   const Shutdown::Guard guard;
   try {
-    const bool main_thread = in_main_thread();
     const pybind11::gil_scoped_release release;
-    Watch watch([&] { return Shutdown::begun() || stop_requested() || (main_thread && signal_has_come()); });
+    Watch watch(
+        [&] { return Shutdown::begun() || stop_requested() || (in_main_thread() && signal_has_come()); });
     body(watch);
     return true;
   } catch (const Interrupted&) {

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <vector>
 
 #include "bindings/array.hpp"
+#include "ocdl/memory.hpp"
 
 namespace ocdl {
 
@@ -29,7 +29,8 @@ class ResultPool {
         std::find_if(kept_.begin(), kept_.end(), [&](const Piece& p) { return p.bytes == bytes; });
     if (found == kept_.end()) {
       if (void* memory = std::malloc(bytes)) return memory;
-      throw std::bad_alloc();
+      throw OutOfMemory("a result takes " + in_units(static_cast<double>(bytes)) +
+                        ", which the system refuses");
     }
     void* memory = found->memory;
     kept_.erase(found);

@@ -18,8 +18,8 @@ Targets<T> view_targets(const Loss& loss, Index outputs, pybind11::handle y, Ind
 }
 
 template <class T>
-Data<T> view_data(const Network& net, const Loss& loss, const Array<T>& X, pybind11::handle y,
-                  const OptionalArray<T>& weights) {
+Data<T> view_data(const Network& net, const Loss& loss, const Given<T>& X, pybind11::handle y,
+                  const OptionalGiven<T>& weights) {
   const Index samples = X.shape(0);
   return {view(X, samples * net.features, "X"), view_targets<T>(loss, net.outputs, y, samples),
           view(weights, samples, "sample_weight"), samples};

@@ -1,22 +1,43 @@
 #pragma once
 
-#include <omp.h>
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <stdexcept>
-#include <thread>
 
 #include "ocdl/types.hpp"
 
+#if defined(_OPENMP)
+#include <omp.h>
+#include <pthread.h>
+
+#include <thread>
+#endif
+
 /// The only file that knows of threads. Nothing here changes a result: work is cut by the problem, never by
-/// the number of threads, and whatever is summed over blocks is summed in the order of the blocks.
+/// the number of threads, and whatever is summed over blocks is summed in their order.
 namespace ocdl {
+
+/// What is asked of the runtime and of the system; without OpenMP there is one thread, which never waits.
+namespace runtime {
+#if defined(_OPENMP)
+inline int most_threads() { return omp_get_max_threads(); }
+inline int processors() { return omp_get_num_procs(); }
+inline void at_fork(void (*in_child)()) { pthread_atfork(nullptr, nullptr, in_child); }
+inline void yield() { std::this_thread::yield(); }
+#else
+inline int most_threads() { return 1; }
+inline int processors() { return 1; }
+inline void at_fork(void (*)()) {}
+inline void yield() {}
+#endif
+}  // namespace runtime
 
 struct Range {
   Index begin, end;
+
+  Index size() const { return end - begin; }
+  bool operator==(const Range&) const = default;
 };
 
 /// The threads that work together on one piece of data. Each of them runs the same code on its own share.
@@ -39,9 +60,11 @@ class Team {
   }
   /// Waits until every thread of the team is here.
   void barrier() const {
+#if defined(_OPENMP)
     if (size_ > 1) {
 #pragma omp barrier
     }
+#endif
   }
 
  private:
@@ -69,14 +92,19 @@ class ThreadLimit {
   static int get() {
     if (in_forked_child().load(std::memory_order_relaxed)) return 1;
     const int threads = chosen_here() > 0 ? chosen_here() : chosen().load(std::memory_order_relaxed);
-    return threads > 0 ? threads : omp_get_max_threads();
+    return threads > 0 ? threads : runtime::most_threads();
   }
   /// More threads than this gain nothing anywhere, and a runtime that cannot start a thread ends the process.
-  static int sensible() { return std::min(get(), 8 * omp_get_num_procs()); }
+  static int sensible() {
+    constexpr int per_processor = 8;
+    const int threads = get();
+    // To count the processors is a system call, which takes longer than to look through some hundred numbers.
+    return threads <= per_processor ? threads : std::min(threads, per_processor * runtime::processors());
+  }
   /// The OpenMP runtime's threads do not survive a fork: a child stays serial for good.
   static void watch_forks() {
     static std::once_flag once;
-    std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { in_forked_child().store(true); }); });
+    std::call_once(once, [] { runtime::at_fork([] { in_forked_child().store(true); }); });
   }
 
  private:
@@ -98,11 +126,16 @@ class ThreadLimit {
 /// its memory is reserved before: the others would wait for ever for a thread that has left, at a barrier or
 /// for its turn.
 template <class Body>
-void parallel(int threads, const Body& body) {
+void parallel([[maybe_unused]] int threads, const Body& body) {
   const auto run = [&](const Team& team) noexcept { body(team); };
-  if (threads <= 1) return run(Team::alone());
+#if defined(_OPENMP)
+  if (threads > 1) {
 #pragma omp parallel num_threads(threads)
-  run(Team(omp_get_thread_num(), omp_get_num_threads()));
+    run(Team(omp_get_thread_num(), omp_get_num_threads()));
+    return;
+  }
+#endif
+  run(Team::alone());
 }
 
 /// Hands out items 0, 1, 2, ... and lets their holders pass in that order.
@@ -113,7 +146,7 @@ class Turnstile {
   void wait_for_turn(Index item) const {
     constexpr int patience = 10000;
     for (int tries = 0; turn_.load(std::memory_order_acquire) != item; ++tries)
-      if (tries > patience) std::this_thread::yield();
+      if (tries > patience) runtime::yield();
   }
   void pass(Index item) { turn_.store(item + 1, std::memory_order_release); }
 

@@ -45,4 +45,17 @@ class Watch {
   Clock::time_point next_look_ = Clock::now() + interval;
 };
 
+/// The watch as one thread at work sees it.
+struct Pulse {
+  Watch* watch = nullptr;
+  bool is_caller = false;  ///< the thread that called, and only that one, reports its work
+
+  /// Whether to go on, after so much work.
+  bool goes_on(double work) const {
+    if (!watch) return true;
+    if (is_caller) watch->progress(work);
+    return !watch->stopped();
+  }
+};
+
 }  // namespace ocdl

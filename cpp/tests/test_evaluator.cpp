@@ -18,7 +18,7 @@ class Exchange {
  public:
   Exchange(int parts, Index shards) : shards_(shards), everybody_(parts) {}
 
-  std::vector<double> add_up(std::vector<TreeNode> nodes) {
+  Sums add_up(std::vector<TreeNode> nodes) {
     {
       const std::lock_guard hold(lock_);
       for (TreeNode& node : nodes) nodes_.push_back(std::move(node));
@@ -37,7 +37,7 @@ class Exchange {
   std::barrier<> everybody_;
   std::mutex lock_;
   std::vector<TreeNode> nodes_;
-  std::vector<double> total_;
+  Sums total_;
 };
 
 /// Rows of a problem, as data of their own.
@@ -53,30 +53,63 @@ Data<T> rows_of(const Problem<T>& p, Range rows) {
           rows.end - rows.begin};
 }
 
+template <class T>
+std::unique_ptr<Rows<T>> rows_in_memory(const Problem<T>& p, Range rows) {
+  return std::make_unique<RowsInMemory<T>>(rows_of(p, rows), p.net.features, p.net.outputs);
+}
+
+/// Rows that are copied when they are asked for; those before are gone then.
+template <class T>
+class CopiedRows : public Rows<T> {
+ public:
+  CopiedRows(const Problem<T>& p, Range part, Index at_once, Index window)
+      : net_(p.net), data_(rows_of(p, part)), at_once_(at_once), window_(window) {}
+
+  Index count() const override { return data_.samples; }
+  bool are_weighted() const override { return data_.weights; }
+  Index at_once() const override { return at_once_; }
+  Index window() const override { return window_; }
+
+  Data<T> read(const Runs& runs, const Runs&, Watch*) override {
+    std::vector<Index> rows;
+    for (const Range& run : runs)
+      for (Index i = run.begin; i < run.end; ++i) rows.push_back(i);
+    BOOST_TEST(static_cast<Index>(rows.size()) <= std::max(at_once_, window_ + Batches::runs_per_window));
+    read_.emplace(static_cast<Index>(rows.size()), net_.features, net_.outputs, data_);
+    return read_->take(data_, rows, 0);
+  }
+
+ private:
+  Network net_;
+  Data<T> data_;
+  Index at_once_, window_;
+  std::optional<Gathered<T>> read_;
+};
+
 /// Shares of whole shards that follow each other, some of them possibly empty.
 std::vector<Range> shares(Index rows, int parts, Draw& draw) {
-  std::vector<Index> cuts = {0, shard_count(rows)};
-  for (int n = 1; n < parts; ++n) cuts.push_back(draw.whole(0, shard_count(rows)));
+  const Shards shards = Shards::of(rows);
+  std::vector<Index> cuts = {0, shards.all};
+  for (int n = 1; n < parts; ++n) cuts.push_back(draw.whole(0, shards.all));
   std::sort(cuts.begin(), cuts.end());
   std::vector<Range> found;
   for (std::size_t n = 1; n < cuts.size(); ++n)
-    found.push_back(
-        {std::min(cuts[n - 1] * shard_size(rows), rows), std::min(cuts[n] * shard_size(rows), rows)});
+    found.push_back({std::min(cuts[n - 1] * shards.size, rows), std::min(cuts[n] * shards.size, rows)});
   return found;
 }
 
-/// What body(evaluator) returns in every part.
-template <class T, class Body>
+/// What body(evaluator) returns in every part, each of them with so many threads.
+template <class T, class MakeRows, class Body>
 std::vector<std::vector<double>> in_parts(const Problem<T>& p, const std::vector<Range>& parts,
-                                          const Body& body) {
-  Exchange exchange(static_cast<int>(parts.size()), shard_count(p.samples()));
+                                          int threads_each, const MakeRows& rows, const Body& body) {
+  Exchange exchange(static_cast<int>(parts.size()), Shards::of(p.samples()).all);
   std::vector<std::vector<double>> results(parts.size());
   std::vector<std::thread> threads;
   for (std::size_t n = 0; n < parts.size(); ++n)
     threads.emplace_back([&, n] {
-      ThreadLimit::set_here(1);
+      ThreadLimit::set_here(threads_each);
       ShardsEvaluator<T> evaluator(
-          p.net, rows_of(p, parts[n]), p.objective, parts[n].begin, p.samples(),
+          p.net, rows(parts[n]), p.objective, parts[n].begin, p.samples(),
           [&](std::vector<TreeNode> nodes) { return exchange.add_up(std::move(nodes)); });
       results[n] = body(evaluator);
     });
@@ -84,8 +117,10 @@ std::vector<std::vector<double>> in_parts(const Problem<T>& p, const std::vector
   return results;
 }
 
+/// Six shards, of which the last one is short.
 Problem<double> large_problem(Draw& draw, TargetKind kind) {
-  Network net(3, 3, 3, 2, named("euler"), Activation::tanh, true, false, true, 1.0);
+  Network net(3, 3, 3, 2, named("euler"), Activation::tanh, true, false, true, 1.0,
+              draw.coin() ? FieldKind::antisymmetric : FieldKind::dense);
   return draw.problem(net, 5 * shard_size(1) + 77, kind);
 }
 
@@ -116,68 +151,181 @@ BOOST_AUTO_TEST_SUITE(evaluator)
 BOOST_AUTO_TEST_CASE(a_tree_of_sums_does_not_depend_on_who_adds) {
   Draw draw(1);
   for (const Index count : {1, 2, 3, 5, 8, 37, 100}) {
-    std::vector<std::vector<double>> vectors;
-    for (Index k = 0; k < count; ++k) vectors.push_back(draw.normals(3));
-    std::vector<std::vector<double>> roots;
+    std::vector<double> numbers = draw.normals(count), level = numbers;
+    while (level.size() > 1) {  // as the tree is defined
+      std::vector<double> above;
+      for (std::size_t i = 0; i < level.size(); i += 2)
+        above.push_back(i + 1 < level.size() ? level[i] + level[i + 1] : level[i]);
+      level = above;
+    }
+    const auto number = [&](Index k) { return numbers[static_cast<std::size_t>(k)]; };
+    BOOST_TEST(tree_sum(0, count, number) == level[0]);
     for (int trial = 0; trial < 30; ++trial) {
       std::vector<TreeNode> nodes;
-      std::size_t largest = 0;
-      for (Index begin = 0; begin < count;) {
-        const Index end = trial == 0 ? count : draw.whole(begin + 1, count);
-        TreeBuilder part(begin);
-        for (; begin < end; ++begin) part.add(vectors[static_cast<std::size_t>(begin)]);
-        std::vector<TreeNode> own = part.take();
-        largest = std::max(largest, own.size());
+      for (Index begin = 0, end; begin < count; begin = end) {
+        end = trial == 0 ? count : draw.whole(begin + 1, count);
+        const std::vector<TreeNode> own =
+            sum_over_shards({1, begin, count}, end - begin, 2, [&](Range rows, double* sums) {
+              sums[0] += number(begin + rows.begin);
+              sums[1] += 1;
+            });
+        BOOST_TEST(double(own.size()) <= 2 * std::log2(double(end - begin)) + 1);
+        if (end - begin == count) BOOST_TEST(own.size() == 1u);
         nodes.insert(draw.coin() ? nodes.begin() : nodes.end(), own.begin(), own.end());
       }
-      BOOST_TEST(double(largest) <= 2 * std::log2(double(count)) + 1);
-      roots.push_back(root_of(nodes, count));
-      BOOST_TEST(roots.back() == roots.front(), boost::test_tools::per_element());
-      if (count > 1) {
-        nodes.pop_back();
-        BOOST_CHECK_THROW(root_of(nodes, count), std::invalid_argument);
-      }
+      const std::vector<double> expected = {level[0], double(count)};
+      BOOST_TEST(root_of(nodes, count).wide == expected, boost::test_tools::per_element());
+      nodes.pop_back();
+      BOOST_CHECK_THROW(root_of(nodes, count), std::invalid_argument);
     }
-    double sum = 0;
-    for (const auto& vector : vectors) sum += vector[0];
-    BOOST_TEST(std::abs(roots[0][0] - sum) <= 1e-13 * static_cast<double>(count));
   }
+}
+
+BOOST_AUTO_TEST_CASE(single_numbers_are_added_in_single_precision) {
+  const std::vector<TreeNode> nodes = {{0, 0, {{1.0}, {1.0f}}}, {0, 1, {{1e-9}, {1e-9f}}}};
+  const Sums root = root_of(nodes, 2);
+  BOOST_TEST(root.wide[0] == 1.0 + 1e-9);
+  BOOST_TEST(root.single[0] == 1.0f);
 }
 
 BOOST_AUTO_TEST_CASE(a_number_that_is_not_finite_arrives_as_such) {
   std::vector<TreeNode> nodes = {
-      {0, 0, {1.0}}, {0, 1, {std::numeric_limits<double>::infinity()}}, {0, 2, {-1.0}}};
-  BOOST_TEST(std::isinf(root_of(nodes, 3)[0]));
-  nodes[2].vector[0] = std::numeric_limits<double>::quiet_NaN();
-  BOOST_TEST(std::isnan(root_of(nodes, 3)[0]));
+      {0, 0, {{1.0}, {}}}, {0, 1, {{std::numeric_limits<double>::infinity()}, {}}}, {0, 2, {{-1.0}, {}}}};
+  BOOST_TEST(std::isinf(root_of(nodes, 3).wide[0]));
+  nodes[2].sums.wide[0] = std::numeric_limits<double>::quiet_NaN();
+  BOOST_TEST(std::isnan(root_of(nodes, 3).wide[0]));
+
+  Draw draw(7);
+  Problem<double> p = large_problem(draw, TargetKind::numbers);
+  p.objective = {SquaredError(), true, {}};
+  std::vector<double> gradient(p.controls.size());
+  for (const Index row : {Index(0), 3 * shard_size(1), 5 * shard_size(1)}) {  // of shards 0, 3 and 5
+    Problem<double> with_overflow = p;
+    with_overflow.numbers[static_cast<std::size_t>(2 * row)] = 1e200;
+    SamplesEvaluator<double> evaluator(p.net, with_overflow.data(), p.objective);
+    BOOST_TEST(std::isinf(evaluator.evaluate(p.controls.data(), gradient.data(), -1)));
+    with_overflow.X[static_cast<std::size_t>(3 * row)] = std::numeric_limits<double>::quiet_NaN();
+    BOOST_TEST(std::isnan(evaluator.evaluate(p.controls.data(), gradient.data(), -1)));
+    BOOST_TEST(std::isnan(gradient[0]));
+  }
 }
 
-BOOST_AUTO_TEST_CASE(sums_over_parts_have_the_same_bits_for_any_number_of_parts) {
+template <class T>
+void check_parts(const Problem<T>& p, Draw& draw) {
+  SamplesEvaluator<T> in_memory(p.net, p.data(), p.objective);
+  const std::vector<double> whole = everything(in_memory, p);
+  for (const int parts : {1, 2, 3, 4, 8})
+    for (const std::vector<double>& part : in_parts<T>(
+             p, shares(p.samples(), parts, draw), 1 + parts % 2,
+             [&](Range rows) { return rows_in_memory(p, rows); },
+             [&](auto& evaluator) { return everything(evaluator, p); }))
+      BOOST_TEST((part == whole), parts << " parts");
+}
+
+/// Read a piece at a time: some shards, one, some blocks of one.
+template <class T>
+void check_reading(const Problem<T>& p, Draw& draw) {
+  SamplesEvaluator<T> in_memory(p.net, p.data(), p.objective);
+  const std::vector<double> whole = everything(in_memory, p);
+  const Index shard = shard_size(p.samples());
+  for (const Index at_once : {2 * p.samples(), 2 * shard + 5, shard, shard - 1, Index(2000), Index(1)})
+    for (const int parts : {1, 3})
+      for (const std::vector<double>& part : in_parts<T>(
+               p, shares(p.samples(), parts, draw), 2,
+               [&](Range rows) { return std::make_unique<CopiedRows<T>>(p, rows, at_once, p.samples()); },
+               [&](auto& evaluator) { return everything(evaluator, p); }))
+        BOOST_TEST((part == whole), at_once << " rows at once, " << parts << " parts");
+}
+
+BOOST_AUTO_TEST_CASE(sums_over_parts_have_the_bits_of_samples_in_memory_for_any_number_of_parts) {
   Draw draw(2);
+  ThreadChoice::insist(true);
   for (const TargetKind kind : {TargetKind::classes, TargetKind::numbers})
-    for (int trial = 0; trial < 4; ++trial) {
+    for (int trial = 0; trial < 3; ++trial) {
       const Problem<double> p = large_problem(draw, kind);
-      const auto found = [&](const std::vector<Range>& parts) {
-        return in_parts<double>(p, parts, [&](auto& evaluator) { return everything(evaluator, p); });
-      };
-      const std::vector<double> alone = found({{0, p.samples()}})[0];
-      for (const int parts : {2, 3, 4, 8})
-        for (const std::vector<double>& part : found(shares(p.samples(), parts, draw)))
-          BOOST_TEST((part == alone), parts << " parts");
-      // The same numbers as those of the samples in memory, but for the order of sums.
-      SamplesEvaluator<double> in_memory(p.net, p.data(), p.objective);
-      const std::vector<double> plain = everything(in_memory, p);
-      BOOST_REQUIRE(plain.size() == alone.size());
-      double error = 0, size = 0;
-      for (std::size_t n = 0; n < plain.size(); ++n) {
-        error = std::max(error, std::abs(plain[n] - alone[n]));
-        size = std::max(size, std::abs(plain[n]));
-      }
-      BOOST_TEST(error <= 1e-12 * size);
+      check_parts(p, draw);
+      check_parts(p.as<float>(), draw);
     }
+  ThreadChoice::insist(false);
 }
 
-BOOST_AUTO_TEST_CASE(a_training_over_parts_has_the_same_bits_for_any_number_of_parts) {
+BOOST_AUTO_TEST_CASE(rows_that_are_read_have_the_bits_of_samples_in_memory) {
+  Draw draw(10);
+  ThreadChoice::insist(true);
+  for (const TargetKind kind : {TargetKind::classes, TargetKind::numbers}) {
+    const Problem<double> p = large_problem(draw, kind);
+    check_reading(p, draw);
+    check_reading(p.as<float>(), draw);
+  }
+  ThreadChoice::insist(false);
+}
+
+BOOST_AUTO_TEST_CASE(rows_that_are_read_have_the_bits_of_samples_in_memory_where_a_team_adds_them) {
+  Draw draw(11);
+  ThreadChoice::insist(true);
+  const Network net(7, 96, 1, 1, named("euler"), Activation::tanh, true, false, true, 1.0);
+  check_reading(draw.problem(net, 2 * shard_size(1) + 9), draw);
+  ThreadChoice::insist(false);
+}
+
+BOOST_AUTO_TEST_CASE(batches_of_windows_do_not_depend_on_the_parts) {
+  Draw draw(12);
+  const Problem<double> p = large_problem(draw, TargetKind::classes);
+  const auto batches = [&](auto& evaluator) {
+    std::vector<double> found, gradient(p.controls.size());
+    evaluator.cut_into_batches(100, 5);
+    for (std::int64_t batch = 0; batch < 450; batch += 7) {
+      found.push_back(evaluator.evaluate(p.controls.data(), gradient.data(), batch));
+      found.push_back(gradient[1]);
+    }
+    return found;
+  };
+  const auto of_parts = [&](int parts) {
+    return in_parts<double>(
+        p, shares(p.samples(), parts, draw), 1,
+        [&](Range rows) { return std::make_unique<CopiedRows<double>>(p, rows, 1000, 3000); }, batches);
+  };
+  const std::vector<double> alone = of_parts(1)[0];
+  for (const int parts : {2, 5})
+    for (const std::vector<double>& part : of_parts(parts)) BOOST_TEST((part == alone));
+}
+
+BOOST_AUTO_TEST_CASE(sums_over_parts_have_the_bits_of_samples_in_memory_where_a_team_adds_them) {
+  Draw draw(8);
+  ThreadChoice::insist(true);
+  const Network net(7, 96, 1, 1, named("euler"), Activation::tanh, true, false, true, 1.0);
+  const Problem<double> p = draw.problem(net, 2 * shard_size(1) + 9);
+  BOOST_TEST(plan_blocks<double>(net, p.samples()).by_team);
+  check_parts(p, draw);
+  check_parts(p.as<float>(), draw);
+  ThreadChoice::insist(false);
+}
+
+BOOST_AUTO_TEST_CASE(sums_over_shards_are_the_sums_over_their_rows) {
+  Draw draw(9);
+  Problem<double> p = large_problem(draw, TargetKind::numbers);
+  p.objective.mean = false;
+  p.objective.regulariser = {};
+  const Shards shards = Shards::of(p.samples());
+  const std::size_t size = p.controls.size();
+  std::vector<double> gradient(size);
+  const auto evaluate = [&](Range rows) {
+    SamplesEvaluator<double> evaluator(p.net, rows_of(p, rows), p.objective);
+    return evaluator.evaluate(p.controls.data(), gradient.data(), -1);
+  };
+  long double value = 0;
+  std::vector<long double> sums(size);
+  for (Index begin = 0; begin < p.samples(); begin += shards.size) {
+    value += evaluate({begin, std::min(begin + shards.size, p.samples())});
+    for (std::size_t n = 0; n < size; ++n) sums[n] += gradient[n];
+  }
+  BOOST_TEST(std::abs(evaluate({0, p.samples()}) - value) <= 1e-15 * std::abs(value));
+  long double largest = 0;
+  for (const long double sum : sums) largest = std::max(largest, std::abs(sum));
+  for (std::size_t n = 0; n < size; ++n) BOOST_TEST(std::abs(gradient[n] - sums[n]) <= 1e-14 * largest);
+}
+
+BOOST_AUTO_TEST_CASE(a_training_over_parts_has_the_bits_of_one_with_the_samples_in_memory) {
   Draw draw(3);
   Problem<double> p = large_problem(draw, TargetKind::classes);
   p.objective = {CrossEntropy(), true, {{Tikhonov{1e-3, {}}}}};
@@ -193,10 +341,13 @@ BOOST_AUTO_TEST_CASE(a_training_over_parts_has_the_same_bits_for_any_number_of_p
       training.run(8, 1e9, records.data(), watch);
       return training.iterate().controls;
     };
-    const std::vector<double> alone = in_parts<double>(p, {{0, p.samples()}}, train)[0];
+    SamplesEvaluator<double> in_memory(p.net, p.data(), p.objective);
+    const std::vector<double> alone = train(in_memory);
     BOOST_TEST((alone != p.controls));
-    for (const int parts : {2, 3})
-      for (const std::vector<double>& part : in_parts<double>(p, shares(p.samples(), parts, draw), train))
+    for (const int parts : {1, 2, 3})
+      for (const std::vector<double>& part : in_parts<double>(
+               p, shares(p.samples(), parts, draw), 1, [&](Range rows) { return rows_in_memory(p, rows); },
+               train))
         BOOST_TEST((part == alone), "method " << method.index() << ", " << parts << " parts");
   }
 }
@@ -204,13 +355,13 @@ BOOST_AUTO_TEST_CASE(a_training_over_parts_has_the_same_bits_for_any_number_of_p
 BOOST_AUTO_TEST_CASE(a_part_holds_whole_shards) {
   Draw draw(4);
   const Problem<double> p = large_problem(draw, TargetKind::classes);
-  const AddUp nobody = [](std::vector<TreeNode> nodes) { return nodes[0].vector; };
+  const AddUp nobody = [](std::vector<TreeNode> nodes) { return nodes[0].sums; };
   const Index size = shard_size(p.samples());
   BOOST_CHECK_THROW(
-      ShardsEvaluator<double>(p.net, rows_of(p, {0, size - 1}), p.objective, 0, p.samples(), nobody),
+      ShardsEvaluator<double>(p.net, rows_in_memory(p, {0, size - 1}), p.objective, 0, p.samples(), nobody),
       std::invalid_argument);
   BOOST_CHECK_THROW(
-      ShardsEvaluator<double>(p.net, rows_of(p, {1, size}), p.objective, 1, p.samples(), nobody),
+      ShardsEvaluator<double>(p.net, rows_in_memory(p, {1, size}), p.objective, 1, p.samples(), nobody),
       std::invalid_argument);
 }
 
@@ -254,6 +405,38 @@ BOOST_AUTO_TEST_CASE(batches_cover_every_sample_once_per_epoch) {
   std::sort(second_epoch.begin(), second_epoch.end());
   BOOST_TEST(first_epoch == all);
   BOOST_TEST(second_epoch == all);
+}
+
+BOOST_AUTO_TEST_CASE(windows_cover_every_sample_once_per_epoch_from_places_far_apart) {
+  Draw draw(13);
+  for (int trial = 0; trial < 200; ++trial) {
+    const Index samples = draw.whole(1, 700), batch = draw.whole(1, samples), window = draw.whole(1, 800);
+    Batches batches(samples, batch, 3, window);
+    std::vector<Index> all(static_cast<std::size_t>(samples));
+    std::iota(all.begin(), all.end(), Index(0));
+    std::int64_t number = 0;
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      std::vector<Index> seen;
+      for (; seen.size() < all.size(); ++number) {
+        std::vector<Index> at_hand;
+        for (const Range& run : batches.runs_of(batches.window_of(number)))
+          for (Index i = run.begin; i < run.end; ++i) at_hand.push_back(i);
+        BOOST_TEST(static_cast<Index>(at_hand.size()) < std::max(window, batch) + Batches::runs_per_window);
+        const std::span<const Index> rows = batches.at(number);
+        BOOST_TEST(!rows.empty());
+        for (const Index row : rows)
+          BOOST_TEST((std::find(at_hand.begin(), at_hand.end(), row) != at_hand.end()));
+        seen.insert(seen.end(), rows.begin(), rows.end());
+      }
+      std::sort(seen.begin(), seen.end());
+      BOOST_TEST((seen == all), samples << " samples, batches of " << batch << ", a window of " << window);
+    }
+  }
+  const Runs first = Batches(1000000, 100, 3, 16000).runs_of(0);
+  BOOST_TEST(first.size() == 16u);
+  const auto [low, high] =
+      std::minmax_element(first.begin(), first.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
+  BOOST_TEST(high->begin - low->begin > 500000);
 }
 
 BOOST_AUTO_TEST_CASE(the_batches_of_an_epoch_have_the_mean_of_all_samples) {

@@ -3,12 +3,15 @@
 
 #include "ocdl/field/field.hpp"
 #include "ocdl/field/field_map.hpp"
+#include "ocdl/field/narrow_dense.hpp"
 #include "tests/random_problem.hpp"
 
 using namespace ocdl;
 using ocdl::testing::Draw;
 
 namespace {
+
+using Scalars = std::tuple<float, double>;
 
 template <class F>
 void for_each_kind(const F& f) {
@@ -99,7 +102,7 @@ BOOST_AUTO_TEST_CASE(the_pull_back_is_the_transpose_of_the_push_forward) {
         field.pull_back(u, at, 1.0, g.data(), delta.data(), rotated.data(), eta.data(), tiles,
                         product.data());
         field.control_gradient(delta.data(), rotated.data(), y.data(), details.data(), tiles, false,
-                               stage_view<double>(kind, dim, gradient), panels.data(), Team::alone());
+                               stage_view<double>(kind, dim, gradient), panels.data());
         double left = 0, right = 0, magnitude = 0;
         const auto add = [&](double& sum, const std::vector<double>& a, const std::vector<double>& c) {
           for (std::size_t i = 0; i < a.size(); ++i) {
@@ -132,6 +135,36 @@ BOOST_AUTO_TEST_CASE(the_map_of_a_fields_controls_and_its_transpose) {
     BOOST_TEST(vector(G).dot(vector(mapped)) == vector(back).dot(vector(u)),
                boost::test_tools::tolerance(1e-14));
   });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(narrow_states_have_the_bits_of_the_general_way, T, Scalars) {
+  Draw draw(5);
+  for (Index dim = 1; dim <= most_narrow_dim; ++dim)
+    for (std::size_t n = 0; n < activations.size(); ++n)
+      for (const int terms : {0, 1, 3}) {
+        const auto activation = static_cast<Activation>(n);
+        const Index tiles = draw.whole(1, 70), size = dim * tiles * tile_width<T>;
+        const auto plane = [&] {
+          const std::vector<double> numbers = draw.normals(size, 1);
+          return std::vector<T>(numbers.begin(), numbers.end());
+        };
+        const std::vector<double> drawn = draw.normals(dim * (dim + 1), 1);
+        const std::vector<T> numbers(drawn.begin(), drawn.end()), y = plane(),
+                                                                  stages[3] = {plane(), plane(), plane()};
+        const auto u = stage_view<const T>(FieldKind::dense, dim, numbers);
+        std::vector<T> state(y), k(y), slope(y), next(y), fused_k(y), fused_slope(y), fused_next(y), power(y);
+        Combination<T> sum(y.data(), state.data(), size), advance(y.data(), next.data(), size);
+        for (int l = 0; l < terms; ++l) sum.add(T(0.3) * T(l + 1), stages[l].data());
+        for (int l = 0; l < terms; ++l) advance.add(T(0.1) * T(l + 1), stages[l].data());
+        NarrowDense<T>{dim, activation}.evaluate(u, sum, fused_k.data(), fused_slope.data(), power.data(),
+                                                 advance, T(0.7), fused_next.data(), tiles);
+        Dense<T>{dim, activation}.evaluate(u, sum.result(), k.data(), slope.data(), tiles);
+        advance.add(T(0.7), k.data());
+        advance.write();
+        BOOST_TEST(fused_k == k, activations[n].name << " in dimension " << dim);
+        BOOST_TEST(fused_slope == slope);
+        BOOST_TEST(fused_next == next);
+      }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

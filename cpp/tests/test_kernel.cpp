@@ -51,12 +51,52 @@ BOOST_AUTO_TEST_CASE(products_equal_eigens_for_every_shape) {
       for (const bool accumulate : {false, true}) {
         const Rows expected = d * y.transpose() + (accumulate ? G : Rows::Zero(rows, cols));
         const Rows sums = d.rowwise().sum() + (accumulate ? g : Rows::Zero(rows, 1));
-        outer_product(rows, cols, D.data(), Y.data(), tiles, accumulate, G.data(), g.data(), panels.data(),
-                      Team::alone());
+        outer_product(rows, cols, D.data(), Y.data(), tiles, accumulate, G.data(), g.data(), panels.data());
         BOOST_TEST(relative_error(G, expected) < 1e-14);
         BOOST_TEST(relative_error(g, sums) < 1e-13);
       }
     }
+}
+
+BOOST_AUTO_TEST_CASE(products_have_the_same_bits_however_a_team_shares_them_and_leave_padding_out) {
+  Draw draw(6);
+  const Index width = tile_width<double>, rows = 101, cols = 97;
+  const Rows M = random_rows(draw, rows, cols), bias = random_rows(draw, rows, 1);
+  for (const Index samples : {Index(1), width / 2, width / 2 + 1, width + 1, 2 * width, 5 * width - 1}) {
+    const Index tiles = tiles_for<double>(samples);
+    std::vector<double> Y = draw.normals(cols * tiles * width), D = draw.normals(rows * tiles * width);
+    for (Index s = samples; s < tiles * width; ++s)
+      for (Index i = 0; i < rows; ++i)
+        D[static_cast<std::size_t>((s / width * rows + i) * width + s % width)] = 0;
+    const auto products = [&](int threads) {
+      const auto sized = [](Index size) {
+        return std::vector<double>(static_cast<std::size_t>(size), 1e300);
+      };
+      std::vector<double> Z = sized(std::ssize(D)), E = sized(std::ssize(Y)), G = sized(rows * cols),
+                          g = sized(rows), panels = sized(panel::transposed_size<double>(cols, tiles)),
+                          scratch = sized(threads * panel::scratch_size<double>());
+      parallel(threads, [&](const Team& team) {
+        const Share<double> share = Share<double>::of(team, samples);
+        const Index of_rows = share.offset(rows), of_cols = share.offset(cols);
+        affine(rows, cols, M.data(), bias.data(), Y.data() + of_cols, Z.data() + of_rows, share);
+        transposed_product(rows, cols, M.data(), D.data() + of_rows, E.data() + of_cols, share,
+                           scratch.data() + team.rank() * panel::scratch_size<double>());
+        outer_product(rows, cols, D.data(), Y.data(), share, false, G.data(), g.data(), panels.data());
+      });
+      return std::array{Z, E, G, g};
+    };
+    const auto expected = products(1);
+    for (const int threads : {2, 3, 7}) BOOST_TEST((products(threads) == expected));
+
+    const Rows y = plane_matrix(Y, cols), d = plane_matrix(D, rows), z = plane_matrix(expected[0], rows);
+    const Rows affine_of_y = (M * y).colwise() + bias.col(0);
+    BOOST_TEST(relative_error(z.leftCols(samples), affine_of_y.leftCols(samples)) < 1e-14);
+    BOOST_TEST(z.allFinite());
+    BOOST_TEST((z.array() < 1e300).all());
+    BOOST_TEST(relative_error(plane_matrix(expected[1], cols), M.transpose() * d) < 1e-14);
+    const Rows G = Eigen::Map<const Rows>(expected[2].data(), rows, cols);
+    BOOST_TEST(relative_error(G, d * y.transpose()) < 1e-14);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(rows_and_planes_are_inverse_and_padding_repeats_the_last_row) {

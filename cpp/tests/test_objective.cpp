@@ -190,6 +190,18 @@ BOOST_AUTO_TEST_CASE(blocks_that_a_team_shares_add_up_to_the_exact_gradient) {
   ThreadLimit::set(2);
 }
 
+BOOST_AUTO_TEST_CASE(shards_add_up_to_the_exact_gradient) {
+  Draw draw(14);
+  ThreadChoice::insist(true);
+  for (const Index dim : {2, 97}) {
+    const Network net(dim, dim, 2, 2, named("euler"), Activation::tanh, true, false, true, 1.0);
+    const Problem<double> p = draw.problem(net, 2 * shard_size(1) + 100);
+    BOOST_TEST(plan_blocks<double>(net, p.samples()).shards.all == 3);
+    BOOST_TEST(complex_step_error(p, draw) <= 1e-12, "dimension " << dim);
+  }
+  ThreadChoice::insist(false);
+}
+
 BOOST_AUTO_TEST_CASE(a_team_solves_the_equations_of_wide_stages) {
   Draw draw(8);
   ThreadChoice::insist(true);
@@ -232,6 +244,7 @@ BOOST_AUTO_TEST_CASE(bits_do_not_depend_on_storage_or_threads) {
       if (dim > 5 && !named(tableau).is_explicit()) continue;  // the same code, only slower
       const Problem<double> p = draw.problem(draw.network(tableau, Activation::sin, 6, dim), 1111);
       BlockPlan plan = plan_blocks<double>(p.net, 1111);
+      if (draw.coin()) plan.shards = {200, 0, 6};
       ThreadLimit::set(1);
       const Result<double> serial = gradient_of(p, plan);
       for (const Storage storage : {Storage::all_stages, Storage::states_only})
@@ -269,9 +282,11 @@ BOOST_AUTO_TEST_CASE(a_warm_evaluation_allocates_nothing) {
     const Problem<double> p = draw.problem(draw.network(tableau, Activation::tanh, 5, dim), 500);
     std::vector<double> gradient(p.controls.size());
     Workspace<double> workspace;
+    BlockPlan plan = plan_blocks<double>(p.net, 500);
+    plan.shards = {100, 0, 5};
     const auto evaluate = [&] {
       value_and_derivatives<double>(p.net, p.controls.data(), p.data(), p.objective,
-                                    {gradient.data(), nullptr, nullptr}, workspace);
+                                    {gradient.data(), nullptr, nullptr}, workspace, plan);
     };
     evaluate();
     const long before = allocation_count();

@@ -136,6 +136,7 @@ BOOST_AUTO_TEST_CASE(bits_do_not_depend_on_storage_or_threads) {
       const Problem<double> p = draw.problem(draw.network(tableau, Activation::sin, 6, dim), 777);
       const Slopes slopes = random_slopes(p, draw);
       BlockPlan plan = plan_blocks<double>(p.net, p.samples());
+      if (draw.coin()) plan.shards = {150, 0, 6};
       ThreadLimit::set(1);
       const Result<double> serial = pulled_back(p, slopes, plan);
       for (const Storage storage : {Storage::all_stages, Storage::states_only})

@@ -8,12 +8,13 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from ocdl import datasets, losses
+from ocdl import datasets, distributed, losses
 from ocdl import estimator as _estimator
-from ocdl._core import build_info
 from ocdl.analysis.certificate import Certificate
+from ocdl.analysis.function import Function
 from ocdl.analysis.sensitivity import Flips
 from ocdl.analysis.stability import Stability
+from ocdl.base.build import build_info
 from ocdl.base.threads import get_num_threads, set_num_threads
 from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective
@@ -22,6 +23,7 @@ from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau, tableaux
 from ocdl.network import Network, Trajectory
 from ocdl.network.files import Model, ModelFileError, load, save
+from ocdl.streaming.source import Source
 from ocdl.training.history import History
 from ocdl.training.loop import train
 from ocdl.training.multilevel import MultilevelResult, train_multilevel
@@ -40,6 +42,7 @@ __all__ = [
     "Controls",
     "EvenSteps",
     "Flips",
+    "Function",
     "GradientDescent",
     "History",
     "Model",
@@ -52,6 +55,7 @@ __all__ = [
     "Objective",
     "Regulariser",
     "Result",
+    "Source",
     "Stability",
     "Status",
     "Stop",
@@ -62,6 +66,8 @@ __all__ = [
     "Trajectory",
     "build_info",
     "datasets",
+    "distributed",
+    "export_onnx",
     "get_num_threads",
     "load",
     "load_model",
@@ -75,21 +81,25 @@ __all__ = [
     "train_multilevel",
 ]
 __version__ = _version("ocdl")
+_OF_EXTRAS = ("jax", "torch")  # not in __all__: `from ocdl import *` must not need them
 
 if _TYPE_CHECKING:
-    from ocdl import plot
+    from ocdl import jax, plot, torch  # noqa: F401
     from ocdl.estimator import ODEClassifier, ODERegressor
+    from ocdl.interop.onnx_export import export_onnx
     from ocdl.tables.model import load_model
 
 
 def __getattr__(name: str) -> _Any:
-    """Import what needs scikit-learn, pandas or matplotlib when it is asked for: that takes longer than all else."""
+    """Import what needs other libraries when it is asked for: that takes longer than all else, or needs an extra."""
     if name in _estimator.__all__:
         return getattr(_estimator, name)
     if name == "load_model":
         return _import_module("ocdl.tables.model").load_model
-    if name == "plot":
-        return _import_module("ocdl.plot")
+    if name == "export_onnx":
+        return _import_module("ocdl.interop.onnx_export").export_onnx
+    if name in ("plot", *_OF_EXTRAS):
+        return _import_module(f"ocdl.{name}")
     raise AttributeError(f"module 'ocdl' has no attribute {name!r}")
 
 

@@ -1,5 +1,5 @@
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict, overload, type_check_only
+from typing import Any, TypeAlias, TypedDict, overload, type_check_only
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ def build_info() -> BuildInfo: ...
 def set_num_threads(threads: int) -> None: ...
 def set_num_threads_here(threads: int) -> None: ...
 def get_num_threads() -> int: ...
+def available_memory() -> float: ...
 def insist_on_threads(always: bool) -> None: ...
 
 class Tableau(metaclass=pybind11_type):
@@ -66,24 +67,16 @@ class Network(metaclass=pybind11_type):
     def parts(self) -> list[tuple[str, str, list[str], tuple[int, ...]]]: ...
     @property
     def is_implicit(self) -> bool: ...
-    def predict(self, u: object, X: object) -> NDArray[Any] | None: ...
 
     # The controls as the sweeps take them.
+    def scratch_bytes(self, samples: int, single: bool) -> float: ...
     def field_controls(self, u: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
-    # (states or None, outputs)
+    # (states, outputs)
     @overload
-    def forward(
-        self, u: NDArray[np.float64], X: NDArray[np.float64], with_states: bool
-    ) -> tuple[Any, NDArray[Any]]: ...
+    def forward(self, u: NDArray[np.float64], X: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]: ...
     @overload
-    def forward(
-        self, u: NDArray[np.float32], X: NDArray[np.float32], with_states: bool
-    ) -> tuple[Any, NDArray[Any]]: ...
-    @overload
-    def final_state(self, u: NDArray[np.float64], X: NDArray[np.float64]) -> NDArray[Any]: ...
-    @overload
-    def final_state(self, u: NDArray[np.float32], X: NDArray[np.float32]) -> NDArray[Any]: ...
+    def forward(self, u: NDArray[np.float32], X: NDArray[np.float32]) -> tuple[NDArray[Any], NDArray[Any]]: ...
     @overload
     def tangent(
         self,
@@ -101,28 +94,22 @@ class Network(metaclass=pybind11_type):
         dX: NDArray[np.float32] | None,
     ) -> NDArray[Any]: ...
 
-    # (gradient, input gradient, costates or None, whether all are finite)
-    @overload
+    # These take any objects, and return None where one has to be converted or explained first, or where what they would
+    # return is not finite; `pull_back` (gradient, input gradient, costates or None).
+    def predict(self, u: object, X: object) -> NDArray[Any] | None: ...
+    def final_state(self, u: object, X: object) -> NDArray[Any] | None: ...
     def pull_back(
-        self,
-        u: NDArray[np.float64],
-        X: NDArray[np.float64],
-        output_slopes: NDArray[np.float64] | None,
-        state_slopes: NDArray[np.float64] | None,
-        with_costates: bool,
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, bool]: ...
-    @overload
-    def pull_back(
-        self,
-        u: NDArray[np.float32],
-        X: NDArray[np.float32],
-        output_slopes: NDArray[np.float32] | None,
-        state_slopes: NDArray[np.float32] | None,
-        with_costates: bool,
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, bool]: ...
+        self, u: object, X: object, output_slopes: object, state_slopes: object, with_costates: bool
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None] | None: ...
 
 # name -> (largest slope, whether it has a kink at 0, the |z| from which on it is flat)
 def activations() -> dict[str, tuple[float, bool, float]]: ...
+
+# z <- sigma(z) on whole packs, as a sweep does it
+@overload
+def activate(activation: str, z: NDArray[np.float64]) -> None: ...
+@overload
+def activate(activation: str, z: NDArray[np.float32]) -> None: ...
 
 # sigma, sigma' and sigma''
 def activation_derivatives(
@@ -149,47 +136,13 @@ class Objective(metaclass=pybind11_type):
         mean: bool,
         penalties: Sequence[tuple[str, float, Sequence[str] | None]],
     ) -> None: ...
-    def fits(self, net: Network, u: object, X: object, y: object) -> bool: ...
-    @overload
-    def value(
-        self,
-        net: Network,
-        u: NDArray[np.float64],
-        X: NDArray[np.float64],
-        y: NDArray[Any],
-        sample_weight: NDArray[np.float64] | None,
-    ) -> float: ...
-    @overload
-    def value(
-        self,
-        net: Network,
-        u: NDArray[np.float32],
-        X: NDArray[np.float32],
-        y: NDArray[Any],
-        sample_weight: NDArray[np.float32] | None,
-    ) -> float: ...
 
-    # (value, gradient, input gradient or None, whether all are finite)
-    @overload
+    # As `Network.predict` they return None where there is more to do; `value_and_grad` (value, gradient, input gradient
+    # or None).
+    def value(self, net: Network, u: object, X: object, y: object, sample_weight: object) -> float | None: ...
     def value_and_grad(
-        self,
-        net: Network,
-        u: NDArray[np.float64],
-        X: NDArray[np.float64],
-        y: NDArray[Any],
-        sample_weight: NDArray[np.float64] | None,
-        with_inputs: bool,
-    ) -> tuple[float, NDArray[Any], NDArray[Any] | None, bool]: ...
-    @overload
-    def value_and_grad(
-        self,
-        net: Network,
-        u: NDArray[np.float32],
-        X: NDArray[np.float32],
-        y: NDArray[Any],
-        sample_weight: NDArray[np.float32] | None,
-        with_inputs: bool,
-    ) -> tuple[float, NDArray[Any], NDArray[Any] | None, bool]: ...
+        self, net: Network, u: object, X: object, y: object, sample_weight: object, input_grad: object
+    ) -> tuple[float, NDArray[Any], NDArray[Any] | None] | None: ...
     @overload
     def adjoint(
         self,
@@ -294,7 +247,12 @@ def outside_loss_evaluator(
     score: Callable[..., float],
 ) -> Evaluator: ...
 
-# add_up(nodes) -> the sum over all parts; a node is (level, index, vector)
+# A node of the tree of sums: level, index, and its sums in double and in single precision. add_up(nodes) -> the sums
+# over all parts; None: there is no other part. loss_of_rows(outputs, positions or None, scale, with_slopes) ->
+# (weighted losses, slopes or None) of the rows that were read last, or of those at these positions.
+_TreeNode: TypeAlias = tuple[int, int, NDArray[np.float64], NDArray[np.float32]]
+_Sums: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float32]]
+
 @overload
 def shards_evaluator(
     net: Network,
@@ -304,7 +262,8 @@ def shards_evaluator(
     objective: Objective,
     first_row: int,
     all_rows: int,
-    add_up: Callable[[list[tuple[int, int, NDArray[np.float64]]]], NDArray[np.float64]],
+    add_up: Callable[[list[_TreeNode]], _Sums] | None,
+    loss_of_rows: Callable[..., Any] | None = None,
 ) -> Evaluator: ...
 @overload
 def shards_evaluator(
@@ -315,10 +274,44 @@ def shards_evaluator(
     objective: Objective,
     first_row: int,
     all_rows: int,
-    add_up: Callable[[list[tuple[int, int, NDArray[np.float64]]]], NDArray[np.float64]],
+    add_up: Callable[[list[_TreeNode]], _Sums] | None,
+    loss_of_rows: Callable[..., Any] | None = None,
 ) -> Evaluator: ...
+
+# read(runs, next runs) -> (X, y, weights), or None where they are not there yet; the second for float32
+def source_evaluator(
+    net: Network,
+    read: Callable[..., Any],
+    rows: int,
+    weighted: bool,
+    at_once: int,
+    window: int,
+    objective: Objective,
+    first_row: int,
+    all_rows: int,
+    add_up: Callable[[list[_TreeNode]], _Sums] | None,
+    loss_of_rows: Callable[..., Any] | None = None,
+) -> Evaluator: ...
+def source_evaluator_single(
+    net: Network,
+    read: Callable[..., Any],
+    rows: int,
+    weighted: bool,
+    at_once: int,
+    window: int,
+    objective: Objective,
+    first_row: int,
+    all_rows: int,
+    add_up: Callable[[list[_TreeNode]], _Sums] | None,
+    loss_of_rows: Callable[..., Any] | None = None,
+) -> Evaluator: ...
+def sum_in_order(numbers: NDArray[np.float64]) -> float: ...
 def shard_size(all_rows: int) -> int: ...
-def root_of(nodes: Sequence[tuple[int, int, NDArray[np.float64]]], count: int) -> NDArray[np.float64]: ...
+def root_of(nodes: Sequence[_TreeNode], count: int) -> _Sums: ...
+def root_of_table(
+    places: NDArray[np.int64], wide: NDArray[np.float64], single: NDArray[np.float32], count: int
+) -> _Sums: ...
+def sum_nodes(table: NDArray[np.float64], first_row: int, all_rows: int) -> list[_TreeNode]: ...
 
 class Method(metaclass=pybind11_type):
     def __init__(self, name: str, settings: dict[str, Any]) -> None: ...

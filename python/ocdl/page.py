@@ -18,15 +18,29 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["Html", "Section", "details", "document", "figure", "gallery", "paragraph", "section", "table"]
+__all__ = [
+    "Html",
+    "Section",
+    "details",
+    "document",
+    "figure",
+    "film",
+    "gallery",
+    "mark",
+    "paragraph",
+    "section",
+    "table",
+]
 
+SIGNS = {"good": "✓", "fair": "≈", "bad": "✗", "none": "–"}
 SECTIONS_WITHOUT_CONTENTS = 3  # a longer page begins with a table of contents
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # the browser fetches nothing
 STYLE = """\
 :root { color-scheme: light dark; --ink: #1c1e21; --soft: #5c636b; --paper: #fff; --line: #d5d9de; --tint: #f4f6f8;
-  --accent: #0b5cad; }
+  --accent: #0b5cad; --shade: #0005; --good: #0b6b3a; --fair: #8a5a00; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e6e9; --soft: #a2a9b1; --paper: #16181b; --line: #3a3f45; --tint: #202327; --accent: #7db8f2; } }
+  :root { --ink: #e4e6e9; --soft: #a2a9b1; --paper: #16181b; --line: #3a3f45; --tint: #202327; --accent: #7db8f2;
+    --shade: #fff5; --good: #6fd29a; --fair: #e5b25b; --bad: #ff8f86; } }
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
 body { margin: 0 auto; max-width: 72rem; padding: 1.5rem 1.25rem 3rem; background: var(--paper); color: var(--ink);
@@ -39,7 +53,11 @@ a { color: var(--accent); }
 nav { margin: 0 0 1.5rem; padding: .75rem 1rem; background: var(--tint); border-radius: .5rem; }
 nav ul { margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .35rem 1.5rem; list-style: none; }
 section { margin: 0; padding: 1.75rem 0 .75rem; border-top: 1px solid var(--line); scroll-margin-top: .5rem; }
-.scroll { margin: 0 0 1.25rem; overflow-x: auto; }
+.scroll { margin: 0 0 1.25rem; overflow-x: auto;
+  background: linear-gradient(to right, var(--paper) 40%, transparent) left / 3rem 100% no-repeat local,
+    linear-gradient(to left, var(--paper) 40%, transparent) right / 3rem 100% no-repeat local,
+    linear-gradient(to right, var(--shade), transparent) left / 1.1rem 100% no-repeat scroll,
+    linear-gradient(to left, var(--shade), transparent) right / 1.1rem 100% no-repeat scroll; }
 .scroll:focus-visible { outline: 2px solid var(--accent); }
 table { border-collapse: collapse; font-size: .95rem; }
 caption { padding: 0 0 .5rem; text-align: left; color: var(--soft); }
@@ -51,16 +69,44 @@ th:last-child, td:last-child { padding-right: 0; }
 td.number, code { white-space: nowrap; }
 td:not(.number) { min-width: 9rem; }
 code { font-size: .9em; }
+.good { color: var(--good); } .fair { color: var(--fair); } .bad { color: var(--bad); } .none { color: var(--soft); }
+.good, .fair, .bad { font-weight: 600; white-space: nowrap; }
 figure { margin: 0 0 1.5rem; }
 figure img { display: block; max-width: 100%; height: auto; padding: .5rem; background: #fff;
   border: 1px solid var(--line); border-radius: .5rem; }
+.zoom { display: block; position: relative; cursor: zoom-in; }
+.zoom input { position: absolute; opacity: 0; }
+.zoom .frame { display: block; }
+.zoom .hint { display: inline-block; margin: .3rem 0 0; color: var(--accent); font-size: .85rem; }
+.zoom .hint::after { content: "show full size"; text-decoration: underline; }
+.zoom input:focus-visible ~ .hint { outline: 2px solid var(--accent); }
+.zoom:has(:checked) { cursor: zoom-out; }
+.zoom input:checked ~ .frame { overflow-x: auto; }
+.zoom input:checked ~ .frame img { max-width: none; width: auto; }
+.zoom input:checked ~ .hint::after { content: "fit to the window"; }
+.gallery figure:has(:checked) { grid-column: 1 / -1; }
+.film label { display: inline-block; margin: 0 0 .5rem; cursor: pointer; }
+.reel { max-width: 100%; overflow: hidden; background: #fff; border: 1px solid var(--line); border-radius: .5rem; }
+.reel img { width: 100%; max-width: none; padding: 0; border: 0; animation: reel infinite; }
+.film:has(:checked) .reel img { animation-play-state: paused; }
+@keyframes reel { to { transform: translateY(-100%); } }
+@media (prefers-reduced-motion: reduce) { .reel img { animation-iteration-count: 1; } }
 .gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(max(9.5rem, 25% - 1rem), 1fr));
   gap: 0 1rem; }
 figcaption { margin: .5rem 0 0; max-width: 44rem; color: var(--soft); font-size: .95rem; }
 details { margin: 0 0 1.25rem; padding: .6rem 1rem; background: var(--tint); border-radius: .5rem; }
 details[open] > summary { margin-bottom: .75rem; }
 summary { cursor: pointer; font-weight: 600; }
+@media (max-width: 40rem) {
+  .stacked thead { display: none; }
+  .stacked, .stacked tbody, .stacked tr, .stacked th, .stacked td { display: block; }
+  .stacked tr { padding: .6rem 0; border-bottom: 1px solid var(--line); }
+  .stacked th, .stacked td { padding: .1rem 0; border: 0; }
+  .stacked td.number { text-align: left; }
+  .stacked td:empty { display: none; }
+  .stacked td[data-name]::before { content: attr(data-name) ": "; color: var(--soft); } }
 @media print {
+  .zoom .hint, .film label { display: none; }
   :root { color-scheme: light; --ink: #000; --soft: #333; --paper: #fff; --line: #999; --tint: #fff; --accent: #000; }
   body { max-width: none; padding: 0; font-size: 10pt; }
   nav { display: none; }
@@ -141,9 +187,14 @@ def paragraph(text: str) -> Html:
 
 
 def table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str | None = None, numeric: Sequence[int] = ()
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    caption: str | None = None,
+    numeric: Sequence[int] = (),
+    stacked: bool = False,
 ) -> Html:
-    """Return a table, which scrolls sideways by itself when the window is narrower.
+    """Return a table. When the window is narrower it scrolls sideways by itself, and its edges are shaded then.
 
     Parameters
     ----------
@@ -155,6 +206,8 @@ def table(
         What stands above the table.
     numeric : sequence of int, optional
         The columns that hold numbers and are flush right, counted from 0.
+    stacked : bool
+        Whether a phone shows the cells of a row below each other, each with the name of its column: for sentences.
 
     Returns
     -------
@@ -165,23 +218,33 @@ def table(
     if wrong:
         raise ValueError(f"numeric must have columns from 0 to {len(header) - 1}, got {wrong[0]}")
     style = [' class="number"' if column in numeric else "" for column in range(len(header))]
+    names = [f' data-name="{escape(name)}"' if stacked and name and len(header) > 2 else "" for name in header]
     lines = []
     for row in rows:
         if len(row) != len(header):
             raise ValueError(f"a row has {len(row)} cells, but the header has {len(header)}: {row!r:.200}")
         first, *others = (_escaped(cell) for cell in row)
-        cells = "".join(f"<td{style[i]}>{cell}</td>" for i, cell in enumerate(others, 1))
+        cells = "".join(f"<td{style[i]}{names[i]}>{cell}</td>" for i, cell in enumerate(others, 1))
         lines.append(f'<tr><th scope="row"{style[0]}>{first}</th>{cells}</tr>\n')
-    names = "".join(f'<th scope="col"{style[i]}>{_escaped(name)}</th>' for i, name in enumerate(header))
+    columns = "".join(f'<th scope="col"{style[i]}>{_escaped(name)}</th>' for i, name in enumerate(header))
+    kind = ' class="stacked"' if stacked else ""
     described = "" if caption is None else f"<caption>{_escaped(caption)}</caption>\n"
     return Html(
-        f'<div class="scroll" tabindex="0">\n<table>\n{described}<thead>\n<tr>{names}</tr>\n</thead>\n'
+        f'<div class="scroll" tabindex="0">\n<table{kind}>\n{described}'
+        f"<thead>\n<tr>{columns}</tr>\n</thead>\n"
         f"<tbody>\n{''.join(lines)}</tbody>\n</table>\n</div>"
     )
 
 
+def mark(text: str, tone: str) -> Html:
+    """Return a word with a sign and a colour: of the tone "good", "fair", "bad" or "none"."""
+    if tone not in SIGNS:
+        raise ValueError(f"tone must be one of {', '.join(SIGNS)}, got {tone!r}")
+    return Html(f'<span class="{tone}">{SIGNS[tone]} {escape(text)}</span>')
+
+
 def figure(image: bytes, mime: str, *, alt: str, caption: str, width: int | None = None) -> Html:
-    """Return a picture that is part of the page.
+    """Return a picture that is part of the page; a touch, a click or the space bar shows it in its full size.
 
     Parameters
     ----------
@@ -201,16 +264,56 @@ def figure(image: bytes, mime: str, *, alt: str, caption: str, width: int | None
     Html
         The figure.
     """
+    size = "" if width is None else f' width="{width:d}"'
+    return Html(
+        '<figure>\n<label class="zoom"><input type="checkbox" aria-label="show full size">\n'
+        f'<span class="frame">{_picture(image, mime, alt, size)}</span>\n<span class="hint"></span></label>\n'
+        f"<figcaption>{_escaped(caption)}</figcaption>\n</figure>"
+    )
+
+
+def film(
+    image: bytes, mime: str, *, frames: int, seconds: float, size: tuple[int, int], alt: str, caption: str
+) -> Html:
+    """Return a film that can be paused; those who have asked for less motion see it once.
+
+    Parameters
+    ----------
+    image : bytes
+        The contents of a picture's file that has all frames below each other.
+    mime, alt, caption
+        As for `figure`.
+    frames : int
+        How many there are.
+    seconds : float
+        How long the film takes, before it begins again.
+    size : (int, int)
+        The width and the height of a frame in CSS pixels, where the window has them.
+
+    Returns
+    -------
+    Html
+        The film.
+    """
+    width, height = size
+    if frames < 1 or not seconds > 0:
+        raise ValueError(f"a film has at least one frame and takes some time, got {frames} in {seconds} seconds")
+    moves = f' style="animation-duration: {seconds:g}s; animation-timing-function: steps({frames})"'
+    return Html(
+        '<figure class="film">\n<label><input type="checkbox"> pause</label>\n'
+        f'<div class="reel" style="width: {width:d}px; aspect-ratio: {width:d} / {height:d}">'
+        f"{_picture(image, mime, alt, moves)}</div>\n"
+        f"<figcaption>{_escaped(caption)}</figcaption>\n</figure>"
+    )
+
+
+def _picture(image: bytes, mime: str, alt: str, attributes: str) -> str:
     if not re.fullmatch(r"image/[a-z0-9.+-]+", mime):
         raise ValueError(f"mime must be the type of a picture such as 'image/png', got {mime!r}")
     if not alt.strip():
         raise ValueError("alt must say what the picture shows, got an empty text")
-    size = "" if width is None else f' width="{width:d}"'
     data = base64.b64encode(image).decode("ascii")
-    return Html(
-        f'<figure>\n<img src="data:{mime};base64,{data}" alt="{escape(alt)}"{size}>\n'
-        f"<figcaption>{_escaped(caption)}</figcaption>\n</figure>"
-    )
+    return f'<img src="data:{mime};base64,{data}" alt="{escape(alt)}"{attributes}>'
 
 
 def gallery(*figures: Html) -> Html:

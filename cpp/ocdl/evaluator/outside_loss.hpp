@@ -21,6 +21,13 @@ struct OutsideLoss {
   Score score;
 };
 
+/// The same for whoever has some of the rows at a time: the weighted losses of rows at these outputs, and
+/// unless null their slopes times the scale. Rows are those that were read last, or, unless empty, those at
+/// these positions among them.
+template <class T>
+using LossOfRows = std::function<void(const T* outputs, Index count, std::span<const Index> positions,
+                                      double scale, double* losses, T* slopes)>;
+
 /// Samples in memory whose loss is somebody else's.
 template <class T>
 class OutsideLossEvaluator : public Evaluator<T> {

@@ -5,6 +5,7 @@
 #include "ocdl/evaluator/batches.hpp"
 #include "ocdl/evaluator/evaluator.hpp"
 #include "ocdl/evaluator/score.hpp"
+#include "ocdl/evaluator/tree_sum.hpp"
 #include "ocdl/objective/second_order.hpp"
 
 namespace ocdl {
@@ -88,10 +89,7 @@ class SamplesEvaluator : public Evaluator<T> {
 
   double evaluate(const T* controls, T* gradient, std::int64_t batch) override {
     workspace_.watch = this->watch_;
-    const Data<T> samples =
-        batch < 0 ? data_
-                  : gathered_->take(data_, batches_->at(batch),
-                                    batch_scale_ / static_cast<double>(batches_->at(batch).size()));
+    const Data<T> samples = batch < 0 ? data_ : gathered(batches_->at(batch));
     return value_and_derivatives<T>(net_, controls, samples, objective_, {.controls = gradient}, workspace_);
   }
 
@@ -113,17 +111,21 @@ class SamplesEvaluator : public Evaluator<T> {
   }
 
   double score(const T* controls) override {
-    const SumOverRows over_all = [&](Index size, const auto& of_rows) {
-      std::vector<double> sums(static_cast<std::size_t>(size));
-      of_rows({0, data_.samples}, sums.data());
-      return sums;
+    const SumOverRows<T> over_all = [&](Index size, const auto& of_rows) {
+      const auto of_data = [&](Range rows, double* sums) { of_rows(data_, rows, sums); };
+      return sum_over_shards(Shards::of(data_.samples), data_.samples, size, of_data)[0].sums.wide;
     };
-    if (!score_) score_.emplace(objective_.loss, data_, net_.outputs, over_all);
+    if (!score_) {
+      score_.emplace(objective_.loss, net_.outputs);
+      const T* targets = data_.targets.numbers;
+      if (!score_->is_of_classes()) score_->measure_spread({targets, targets + net_.outputs}, over_all);
+    }
     std::vector<T> outputs(static_cast<std::size_t>(data_.samples * net_.outputs));
     workspace_.watch = this->watch_;
     forward<T>(net_, controls, data_.X, data_.samples, {.outputs = outputs.data()}, workspace_);
-    return score_->from(
-        over_all(score_->size(), [&](Range rows, double* sums) { score_->add(rows, outputs.data(), sums); }));
+    return score_->from(over_all(score_->size(), [&](const Data<T>& data, Range rows, double* sums) {
+      score_->add(data, rows, outputs.data() + rows.begin * net_.outputs, sums);
+    }));
   }
 
  private:
@@ -138,6 +140,10 @@ class SamplesEvaluator : public Evaluator<T> {
   std::vector<double> wide_controls_;
   SecondOrderWorkspace second_order_;
   std::optional<Score<T>> score_;
+
+  Data<T> gathered(std::span<const Index> rows) {
+    return gathered_->take(data_, rows, batch_scale_ / static_cast<double>(rows.size()));
+  }
 };
 
 }  // namespace ocdl

@@ -71,11 +71,16 @@ Pack<T> kink_slope(Pack<T> value, double left) {
 
 }  // namespace detail
 
-/// z <- sigma(z); `slope`, where the activation needs it, receives sigma'(z).
-template <class T>
-[[gnu::aligned(64)]] void activate(Activation activation, T* z, T* slope, Index size) {
+/// z <- sigma(z); `slope`, where the activation needs it, receives sigma'(z). then(n, value) goes on with
+/// each pack.
+template <class T, class Then>
+[[gnu::aligned(64)]] void activate(Activation activation, T* z, T* slope, Index size, Then then) {
   const auto apply = [&](auto sigma) {
-    detail::for_packs<T>(size, [&](Index n) { store<T>(z + n, sigma(load(z + n))); });
+    detail::for_packs<T>(size, [z, sigma, then](Index n) {
+      const Pack<T> value = sigma(load(z + n));
+      store<T>(z + n, value);
+      then(n, value);
+    });
   };
   switch (activation) {
     case Activation::tanh:
@@ -89,14 +94,20 @@ template <class T>
     case Activation::leaky_relu:
       return apply([](Pack<T> x) { return detail::where_negative<T>(x, x * broadcast<T>(T(leak)), x); });
     case Activation::identity:
-      return;
+      return detail::for_packs<T>(size, [&](Index n) { then(n, load(z + n)); });
     case Activation::sin:
       return detail::for_packs<T>(size, [&](Index n) {
         const auto [sine, cosine] = sincos<T>(load(z + n));
         store<T>(z + n, sine);
         if (slope) store<T>(slope + n, cosine);
+        then(n, sine);
       });
   }
+}
+
+template <class T>
+void activate(Activation activation, T* z, T* slope, Index size) {
+  activate(activation, z, slope, size, [](Index, const Pack<T>&) {});
 }
 
 /// out = factor * sigma' * v, with sigma' told by the value k = sigma(z), or stored.

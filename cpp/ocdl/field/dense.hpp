@@ -18,9 +18,9 @@ struct Dense {
   Index run(Index tiles) const { return dim * tiles * tile_width<T>; }
 
   /// k = sigma(K y + b).
-  void evaluate(const StageControls<const T>& u, const T* y, T* k, T* slope, Index tiles) const {
-    affine(dim, dim, u.K.data(), u.b.data(), y, k, tiles);
-    activate(activation, k, slope, run(tiles));
+  void evaluate(const StageControls<const T>& u, const T* y, T* k, T* slope, const Share<T>& share) const {
+    affine(dim, dim, u.K.data(), u.b.data(), y, k, share);
+    activate(activation, k, slope, run(share.tiles));
   }
 
   /// k' = sigma' (K v + dK y + db); without a direction du = (dK, db): sigma' K v. `scratch` is a plane.
@@ -36,15 +36,15 @@ struct Dense {
 
   /// delta = h sigma' g and eta = K^T delta: h times the transpose of d_y f, applied to g.
   void pull_back(const StageControls<const T>& u, const T* k, const T* slope, T h, const T* g, T* delta,
-                 T* eta, Index tiles, T* product_scratch) const {
-    multiply_by_slope(activation, k, slope, h, g, delta, run(tiles));
-    transposed_product(dim, dim, u.K.data(), delta, eta, tiles, product_scratch);
+                 T* eta, const Share<T>& share, T* product_scratch) const {
+    multiply_by_slope(activation, k, slope, h, g, delta, run(share.tiles));
+    transposed_product(dim, dim, u.K.data(), delta, eta, share, product_scratch);
   }
 
   /// dK = [dK +] delta y^T and db = [db +] delta 1, by the whole team: h times the transpose of d_u f.
-  void control_gradient(const T* delta, const T* y, Index tiles, bool accumulate, StageControls<T> du,
-                        T* panels, const Team& team) const {
-    outer_product(dim, dim, delta, y, tiles, accumulate, du.K.data(), du.b.data(), panels, team);
+  void control_gradient(const T* delta, const T* y, const Share<T>& share, bool accumulate,
+                        StageControls<T> du, T* panels) const {
+    outer_product(dim, dim, delta, y, share, accumulate, du.K.data(), du.b.data(), panels);
   }
 
   /// d_y f = sigma' K of one pack of samples, dim x dim packs in rows; `slope` is that of a tile, from the

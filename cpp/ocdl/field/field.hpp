@@ -33,12 +33,12 @@ struct Field {
   static bool rotates(FieldKind kind) { return kind == FieldKind::hamiltonian; }
 
   /// `product_scratch` is the calling thread's own, of panel::scratch_size<T>() numbers, here and below.
-  void evaluate(const StageControls<const T>& u, const T* y, const StagePlanes<T>& at, Index tiles,
+  void evaluate(const StageControls<const T>& u, const T* y, const StagePlanes<T>& at, const Share<T>& share,
                 T* product_scratch) const {
     if (is_hamiltonian())
-      hamiltonian().evaluate(u, y, at.k, at.details, inner_slope(at), tiles, product_scratch);
+      hamiltonian().evaluate(u, y, at.k, at.details, inner_slope(at), share, product_scratch);
     else
-      dense().evaluate(u, y, at.k, at.details, tiles);
+      dense().evaluate(u, y, at.k, at.details, share);
   }
 
   /// k' = d_y f v + d_u f du. `scratch` is a plane.
@@ -54,21 +54,21 @@ struct Field {
 
   /// eta = h (d_y f)^T g. The planes `delta` and, where it `rotates`, `rotated` are for `control_gradient`.
   void pull_back(const StageControls<const T>& u, const StagePlanes<T>& at, T h, const T* g, T* delta,
-                 T* rotated, T* eta, Index tiles, T* product_scratch) const {
+                 T* rotated, T* eta, const Share<T>& share, T* product_scratch) const {
     if (is_hamiltonian())
-      hamiltonian().pull_back(u, at.details, inner_slope(at), h, g, delta, rotated, eta, tiles,
+      hamiltonian().pull_back(u, at.details, inner_slope(at), h, g, delta, rotated, eta, share,
                               product_scratch);
     else
-      dense().pull_back(u, at.k, at.details, h, g, delta, eta, tiles, product_scratch);
+      dense().pull_back(u, at.k, at.details, h, g, delta, eta, share, product_scratch);
   }
 
   /// du = [du +] h (d_u f)^T g, by the whole team, on the planes of a block.
-  void control_gradient(const T* delta, const T* rotated, const T* y, const T* details, Index tiles,
-                        bool accumulate, StageControls<T> du, T* panels, const Team& team) const {
+  void control_gradient(const T* delta, const T* rotated, const T* y, const T* details, const Share<T>& share,
+                        bool accumulate, StageControls<T> du, T* panels) const {
     if (is_hamiltonian())
-      hamiltonian().control_gradient(delta, rotated, y, details, tiles, accumulate, du, panels, team);
+      hamiltonian().control_gradient(delta, rotated, y, details, share, accumulate, du, panels);
     else
-      dense().control_gradient(delta, y, tiles, accumulate, du, panels, team);
+      dense().control_gradient(delta, y, share, accumulate, du, panels);
   }
 
   /// sigma' at a stage.

@@ -21,11 +21,11 @@ struct Hamiltonian {
 
   /// s = sigma(K y + b) and k = J K^T s.
   [[gnu::noinline]] void evaluate(const StageControls<const T>& u, const T* y, T* k, T* s, T* slope,
-                                  Index tiles, T* product_scratch) const {
-    affine(dim, dim, u.K.data(), u.b.data(), y, s, tiles);
-    activate(activation, s, slope, run(tiles));
-    transposed_product(dim, dim, u.K.data(), s, k, tiles, product_scratch);
-    rotate(T(1), k, k, tiles);
+                                  const Share<T>& share, T* product_scratch) const {
+    affine(dim, dim, u.K.data(), u.b.data(), y, s, share);
+    activate(activation, s, slope, run(share.tiles));
+    transposed_product(dim, dim, u.K.data(), s, k, share, product_scratch);
+    rotate(T(1), k, k, share.tiles);
   }
 
   /// k' = J (K^T (sigma' (K v + dK y + db)) + dK^T s); without a direction du = (dK, db): J K^T sigma' K v.
@@ -54,21 +54,21 @@ struct Hamiltonian {
   /// With q = h J^T g: delta = sigma' (K q) and eta = K^T delta, h times the transpose of d_y f, applied to
   /// g.
   [[gnu::noinline]] void pull_back(const StageControls<const T>& u, const T* s, const T* slope, T h,
-                                   const T* g, T* delta, T* q, T* eta, Index tiles,
+                                   const T* g, T* delta, T* q, T* eta, const Share<T>& share,
                                    T* product_scratch) const {
-    rotate(-h, g, q, tiles);
-    affine<T>(dim, dim, u.K.data(), nullptr, q, delta, tiles);
-    multiply_by_slope(activation, s, slope, T(1), delta, delta, run(tiles));
-    transposed_product(dim, dim, u.K.data(), delta, eta, tiles, product_scratch);
+    rotate(-h, g, q, share.tiles);
+    affine<T>(dim, dim, u.K.data(), nullptr, q, delta, share);
+    multiply_by_slope(activation, s, slope, T(1), delta, delta, run(share.tiles));
+    transposed_product(dim, dim, u.K.data(), delta, eta, share, product_scratch);
   }
 
   /// dK = [dK +] delta y^T + s q^T and db = [db +] delta 1, by the whole team: h times the transpose of
   /// d_u f.
-  [[gnu::noinline]] void control_gradient(const T* delta, const T* q, const T* y, const T* s, Index tiles,
-                                          bool accumulate, StageControls<T> du, T* panels,
-                                          const Team& team) const {
-    outer_product(dim, dim, delta, y, tiles, accumulate, du.K.data(), du.b.data(), panels, team);
-    outer_product<T>(dim, dim, s, q, tiles, true, du.K.data(), nullptr, panels, team);
+  [[gnu::noinline]] void control_gradient(const T* delta, const T* q, const T* y, const T* s,
+                                          const Share<T>& share, bool accumulate, StageControls<T> du,
+                                          T* panels) const {
+    outer_product(dim, dim, delta, y, share, accumulate, du.K.data(), du.b.data(), panels);
+    outer_product<T>(dim, dim, s, q, share, true, du.K.data(), nullptr, panels);
   }
 
   /// d_y f = J K^T sigma' K of one pack of samples, dim x dim packs in rows; `slope` is that of a tile, from

@@ -13,9 +13,16 @@ namespace ocdl {
 /// Terms with coefficient 0 do not count. `out` may be the base.
 template <class T>
 class Combination {
- public:
-  Combination(const T* base, T* out, Index size) : base_(base), out_(out), size_(size) {}
+  struct Term {
+    T coefficient;
+    const T* plane;
+  };
 
+ public:
+  /// So many terms are gathered before they are written.
+  static constexpr int capacity = 16;
+
+  Combination(const T* base, T* out, Index size) : base_(base), out_(out), size_(size) {}
   void add(T coefficient, const T* plane) {
     if (coefficient == T(0)) return;
     if (count_ == capacity) write();
@@ -47,6 +54,35 @@ class Combination {
     count_ = 0;
   }
 
+  /// Whether it is its base alone.
+  bool is_plane() const { return count_ == 0 && base_; }
+
+  /// The sum for kernels that go on with it instead of writing it. It looks at the combination's terms.
+  class Reader {
+   public:
+    explicit Reader(const Combination& sum)
+        : base_(sum.base_), first_(sum.terms_.data()), last_(first_ + sum.count_) {}
+
+    /// Packs n, n + stride, ... of the sum. `IsPlane`: it is known to be one.
+    template <bool IsPlane, int count>
+    [[gnu::always_inline]] void read(Index n, Index stride, Pack<T> (&sum)[count]) const {
+#pragma GCC unroll 8
+      for (int i = 0; i < count; ++i) sum[i] = IsPlane || base_ ? load(base_ + n + i * stride) : Pack<T>{};
+      if constexpr (!IsPlane)
+#pragma GCC unroll 1
+        for (const Term* term = first_; term < last_; ++term) {
+          const Pack<T> coefficient = broadcast<T>(term->coefficient);
+          const T* plane = term->plane + n;
+#pragma GCC unroll 8
+          for (int i = 0; i < count; ++i) multiply_add(sum[i], coefficient, load(plane + i * stride));
+        }
+    }
+
+   private:
+    const T* base_;
+    const typename Combination::Term *first_, *last_;
+  };
+
   /// The sum, in `out` unless it stands somewhere already: the base without terms, or a term without base.
   const T* result() {
     if (count_ == 0 && base_) return base_;
@@ -56,12 +92,6 @@ class Combination {
   }
 
  private:
-  struct Term {
-    T coefficient;
-    const T* plane;
-  };
-  static constexpr int capacity = 16;
-
   const T* base_;
   T* out_;
   Index size_;

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <numbers>
+#include <utility>
 
 #include "ocdl/kernel/exponential.hpp"
 #include "ocdl/kernel/trigonometric.hpp"
@@ -11,28 +12,64 @@
 /// exponential.hpp's.
 namespace ocdl {
 
-/// tanh, the function that training spends its time in; odd to the bit, exact at zeros and subnormals.
+namespace detail {
+
+/// tanh y = y M(y^2) / N(y^2) for |y| <= ln 2 / 4: minimax fits of the quotient, 5.4e-18 off in double and
+/// 6.5e-10 in float, with M(0) = N(0) and M scaled to have 1 for its last coefficient.
+template <std::floating_point T>
+inline constexpr auto tanh_numerator = std::array{945.6982504938603210933, 105.066492062778071241, 1.0};
+template <>
+inline constexpr auto tanh_numerator<float> = std::array{15.01790386989754490521f, 1.0f};
+template <std::floating_point T>
+inline constexpr auto tanh_denominator =
+    std::array{945.6982504938603210933, 420.2992422273927515195, 15.00664734504478583952};
+template <>
+inline constexpr auto tanh_denominator<float> =
+    std::array{15.01790386989754490521f, 6.005964271135123959558f};
+
+}  // namespace detail
+
+/// An argument of tanh on its half way: tanh is cut here where a kernel does something else with each half.
+template <std::floating_point T>
+struct ReducedTanh {
+  Pack<T> y;      ///< |x| - n ln 2 / 2
+  Pack<T> power;  ///< n in the low bits, the sign of x in the highest
+};
+
+/// n = round(2 |x| / ln 2). ln 2 / 2 needs no low part: the slope of tanh falls faster than the error of n ln
+/// 2 / 2 grows.
+template <std::floating_point T>
+[[gnu::always_inline]] inline ReducedTanh<T> reduce_tanh(Pack<T> x) {
+  using namespace detail;
+  constexpr T half_ln2 = std::numbers::ln2_v<T> / 2, below_rounder = rounder<T> - 1;
+  const Pack<T> confined = minimum<T>(broadcast<T>(log_of_power<T, -negligible<T>>), magnitude<T>(x));
+  const Pack<T> rounded = confined * (1 / half_ln2) + below_rounder;
+  return {confined - (rounded - below_rounder) * half_ln2,
+          from_bits<T>(to_bits<T>(rounded) | (to_bits<T>(x) & sign_bit<T>))};
+}
+
+/// With s = 2^n, Y = y M and A = N + Y, as e^(2 y) = (N + Y) / (N - Y),
 ///
-/// With n = round(2 x / ln 2), y = x - n ln 2 / 2 and s = 2^n, as e^(2 y) = (b + y) / (b - y), b = y coth y,
+///     tanh |x| = (s A - (N - Y)) / (s A + (N - Y)) = ((s - 1) / 2 A + Y) / ((s - 1) / 2 A + N).
 ///
-///     tanh x = (s (b + y) - (b - y)) / (s (b + y) + (b - y)),     b = 1 + y^2 q(y^2).
-///
-/// Sorted by powers of y neither part cancels; s = 1 leaves 2 y / 2 b. ln 2 / 2 needs no low part: the slope
-/// of tanh falls faster than the error of n ln 2 / 2 grows.
+/// The sign of x comes last: tanh is odd to the bit, and exact at zeros and subnormals, where s = 1. Here a
+/// sum has two products for terms; a test holds that the bits are those of the whole, wherever it is cut.
+template <std::floating_point T>
+[[gnu::always_inline]] inline Pack<T> finish_tanh(const ReducedTanh<T>& x) {
+  using namespace detail;
+  const Pack<T> half_above = power_of_rounded<T>(x.power) - T(0.5);
+  const Pack<T> z = x.y * x.y;
+  const Pack<T> N = polynomial(tanh_denominator<T>, z), Y = x.y * polynomial(tanh_numerator<T>, z);
+  const Pack<T> large = half_above * (N + Y);
+  const Pack<T> quotient = (large + Y) / (large + N);
+  return from_bits<T>(to_bits<T>(quotient) | (to_bits<T>(x.power) & sign_bit<T>));
+}
+
+/// tanh, the function that training spends its time in; at most 3.3 ulp off, 3.5 on machines without fused
+/// multiply-adds, and never above 1.
 template <std::floating_point T>
 [[gnu::always_inline]] inline Pack<T> tanh(Pack<T> x) {
-  using namespace detail;
-  constexpr T half_ln2 = std::numbers::ln2_v<T> / 2;
-  x = clamp_exponential<T, negligible<T>, -negligible<T>>(x);
-  Pack<T> rounded = x * (1 / half_ln2) + rounder<T>;
-  Pack<T> y = x - (rounded - rounder<T>)*half_ln2;
-  Pack<T> s = power_of_rounded<T>(rounded);
-  Pack<T> yq = y * polynomial(coth_coefficients<T>, y * y);
-  Pack<T> difference = T(1) - s;  // in this order +0 for s = 1: subtracting it keeps the sign of y = -0
-  Pack<T> sum = T(1) + s;
-  Pack<T> numerator = y * (sum - difference * yq) - difference;
-  Pack<T> denominator = y * (sum * yq - difference) + sum;
-  return numerator / denominator;
+  return finish_tanh<T>(reduce_tanh<T>(x));
 }
 
 /// 1 / (1 + e^-x) = e^x / (1 + e^x), underflowing gradually to zero.
@@ -43,6 +80,17 @@ template <std::floating_point T>
       reduce_exponential<T>(clamp_exponential<T, underflow<T>, -negligible<T>>(x));
   Pack<T> scaled = power * above;
   return scaled / (scaled + below) * tail;
+}
+
+/// sigmoid(|x|) and sigmoid(-|x|) with one division.
+template <std::floating_point T>
+[[gnu::always_inline]] inline std::pair<Pack<T>, Pack<T>> two_sigmoids(Pack<T> x) {
+  using namespace detail;
+  auto [power, tail, v, above, below] =
+      reduce_exponential<T>(clamp_exponential<T, underflow<T>, 0>(-magnitude<T>(x)));
+  Pack<T> scaled = power * above;
+  Pack<T> inverse = T(1) / (scaled + below);
+  return {below * inverse, scaled * inverse * tail};
 }
 
 /// log(1 + e^x) = max(x, 0) + log(1 + E),  E = e^-|x|.

@@ -52,6 +52,9 @@ inline Pack<T> power_of_rounded(Pack<T> rounded) {
 }
 
 template <std::floating_point T>
+inline constexpr Bits<T> sign_bit = std::numeric_limits<Bits<T>>::min();
+
+template <std::floating_point T>
 inline Pack<T> magnitude(Pack<T> x) {
   return from_bits<T>(to_bits<T>(x) & std::numeric_limits<Bits<T>>::max());
 }

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "ocdl/kernel/tile.hpp"
+#include "ocdl/kernel/share.hpp"
 #include "ocdl/kernel/transpose.hpp"
 
 /// Matrix products with planes, for matrices of any size.
@@ -40,41 +40,85 @@ constexpr Index part(Index total, Index limit) {
   return (total + count - 1) / count;
 }
 
-template <int R, class T>
+/// Steps over the depth between two tests of the loop: with few multiply-adds a step the test is felt, which
+/// was measured to cost a twelfth of the speed; the many of a wide register tile hide it.
+inline constexpr int depth_unroll = vector_bytes == 64 ? 1 : 2;
+
+/// R rows of a result, P packs wide: a tile, or the half of it that holds samples.
+template <int R, int P, class T>
 struct Accumulator {
-  Pack<T> at[R][2];
+  Pack<T> at[R][P];
 
   void load_from(const T* C, Index stride) {
 #pragma GCC unroll 16
-    for (int i = 0; i < R; ++i) {
-      at[i][0] = load(C + i * stride);
-      at[i][1] = load(C + i * stride + lanes<T>);
-    }
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+      for (int p = 0; p < P; ++p) at[i][p] = load(C + i * stride + p * lanes<T>);
   }
+  /// Whole tiles: what half a tile leaves out becomes 0, so that padding stays finite.
   void store_to(T* C, Index stride) const {
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
       store<T>(C + i * stride, at[i][0]);
-      store<T>(C + i * stride + lanes<T>, at[i][1]);
+      store<T>(C + i * stride + lanes<T>, P == 2 ? at[i][P - 1] : Pack<T>{});
     }
+  }
+  /// Has the cache lines fetched that will be written: a gradient comes from far away.
+  void announce(const T* C, Index stride) const {
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+      for (int p = 0; p < P; ++p) __builtin_prefetch(C + i * stride + p * lanes<T>, 1);
+  }
+  void add_rows(const T* C, Index stride) {
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+      for (int p = 0; p < P; ++p) at[i][p] = load(C + i * stride + p * lanes<T>) + at[i][p];
   }
   void fill_rows(const T* value) {
 #pragma GCC unroll 16
-    for (int i = 0; i < R; ++i) at[i][0] = at[i][1] = value ? broadcast<T>(value[i]) : Pack<T>{};
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+      for (int p = 0; p < P; ++p) at[i][p] = value ? broadcast<T>(value[i]) : Pack<T>{};
   }
   /// at += A B, with A(i,k) at A[i*row_stride + k*depth_stride] and B[k] a row of one tile's width.
   void add_product(Index depth, const T* A, Index row_stride, Index depth_stride, const T* B) {
+#pragma GCC unroll depth_unroll
     for (Index k = 0; k < depth; ++k, A += depth_stride, B += tile_width<T>) {
-      const Pack<T> left = load(B), right = load(B + lanes<T>);
+      const Pack<T> left = load(B), right = load(B + (P - 1) * lanes<T>);
 #pragma GCC unroll 16
       for (int i = 0; i < R; ++i) {
         const Pack<T> a = broadcast<T>(A[i * row_stride]);
         multiply_add(at[i][0], a, left);
-        multiply_add(at[i][1], a, right);
+        if constexpr (P == 2) multiply_add(at[i][1], a, right);
       }
     }
   }
 };
+
+/// C = A B + bias or, where the sum over the depth goes on, C += A B; operands as in Accumulator. Out of
+/// line: compiled once, whatever the loops around it.
+template <int R, int P, bool rows_together, class T>
+[[gnu::noinline]] void multiply_rows(Index depth, const T* A, Index stride, const T* B, bool goes_on,
+                                     const T* bias, T* C) {
+  Accumulator<R, P, T> sum;
+  if (goes_on)
+    sum.load_from(C, tile_width<T>);
+  else
+    sum.fill_rows(bias);
+  sum.add_product(depth, A, rows_together ? 1 : stride, rows_together ? stride : 1, B);
+  sum.store_to(C, tile_width<T>);
+}
+
+/// Calls f<P>(), P packs for the first `samples` lanes of a tile.
+template <class T, class F>
+inline void with_packs(Index samples, const F& f) {
+  if (samples > lanes<T>)
+    f.template operator()<2>();
+  else
+    f.template operator()<1>();
+}
 
 /// Calls f<R>(i) for groups of R consecutive rows i, i+1, ... of [begin, end): as few groups as there can be,
 /// of nearly equal size, because a small group leaves the multiply-add units waiting.
@@ -123,52 +167,49 @@ void pack_transposed(const T* M, Index cols, Index depth, Index begin, Index end
   }
 }
 
-/// Z = M Y + bias, M of rows x cols numbers in rows; no bias: 0.
+/// Rows [mine.begin, mine.end) of Z = M Y + bias, M of rows x cols numbers in rows; no bias: 0.
 template <class T>
-void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z, Index tiles) {
+void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z, Index samples,
+            const Range& mine) {
   constexpr Index width = tile_width<T>;
-  const Index depth_part = part(cols, depth_block), row_part = part(rows, row_block);
+  const Index depth_part = part(cols, depth_block), row_part = part(mine.end - mine.begin, row_block);
   for (Index k0 = 0; k0 < cols; k0 += depth_part) {
     const Index depth = std::min(depth_part, cols - k0);
-    for (Index i0 = 0; i0 < rows; i0 += row_part) {
-      const Index row_end = std::min(i0 + row_part, rows);
-      for_tiles_and_row_groups<T>(tiles, depth * width, i0, row_end, [&]<int R>(Index t, Index i) {
-        T* z = Z + (t * rows + i) * width;
-        Accumulator<R, T> sum;
-        if (k0 == 0)
-          sum.fill_rows(bias ? bias + i : nullptr);
-        else
-          sum.load_from(z, width);
-        sum.add_product(depth, M + i * cols + k0, cols, 1, Y + (t * cols + k0) * width);
-        sum.store_to(z, width);
-      });
+    for (Index i0 = mine.begin; i0 < mine.end; i0 += row_part) {
+      const Index row_end = std::min(i0 + row_part, mine.end);
+      for_tiles_and_row_groups<T>(
+          tiles_for<T>(samples), depth * width, i0, row_end, [&]<int R>(Index t, Index i) {
+            with_packs<T>(samples - t * width, [&]<int P>() {
+              multiply_rows<R, P, false>(depth, M + i * cols + k0, cols, Y + (t * cols + k0) * width, k0 > 0,
+                                         bias ? bias + i : nullptr, Z + (t * rows + i) * width);
+            });
+          });
     }
   }
 }
 
-/// E = M^T D, M of rows x cols numbers in rows. `scratch` holds scratch_size<T>() numbers.
+/// Rows [mine.begin, mine.end) of E = M^T D, M of rows x cols numbers in rows. `scratch` holds
+/// scratch_size<T>() numbers.
 template <class T>
-void transposed_product(Index rows, Index cols, const T* M, const T* D, T* E, Index tiles, T* scratch) {
+void transposed_product(Index rows, Index cols, const T* M, const T* D, T* E, Index samples,
+                        const Range& mine, T* scratch) {
   constexpr Index width = tile_width<T>;
   const bool packed = rows * cols > in_place_entries;
-  const Index depth_part = part(rows, depth_block), col_part = part(cols, row_block);
+  const Index depth_part = part(rows, depth_block), col_part = part(mine.end - mine.begin, row_block);
   for (Index k0 = 0; k0 < rows; k0 += depth_part) {
     const Index depth = std::min(depth_part, rows - k0);
-    for (Index i0 = 0; i0 < cols; i0 += col_part) {
-      const Index col_end = std::min(i0 + col_part, cols);
+    for (Index i0 = mine.begin; i0 < mine.end; i0 += col_part) {
+      const Index col_end = std::min(i0 + col_part, mine.end);
       const T* block = M + k0 * cols;
       if (packed) pack_transposed(block, cols, depth, i0, col_end, scratch);
-      for_tiles_and_row_groups<T>(tiles, depth * width, i0, col_end, [&]<int R>(Index t, Index i) {
-        T* e = E + (t * cols + i) * width;
-        Accumulator<R, T> sum;
-        if (k0 == 0)
-          sum.fill_rows(nullptr);
-        else
-          sum.load_from(e, width);
-        const T* columns = packed ? scratch + (i - i0) * depth : block + i;
-        sum.add_product(depth, columns, 1, packed ? R : cols, D + (t * rows + k0) * width);
-        sum.store_to(e, width);
-      });
+      for_tiles_and_row_groups<T>(
+          tiles_for<T>(samples), depth * width, i0, col_end, [&]<int R>(Index t, Index i) {
+            const T* columns = packed ? scratch + (i - i0) * depth : block + i;
+            with_packs<T>(samples - t * width, [&]<int P>() {
+              multiply_rows<R, P, true>(depth, columns, packed ? R : cols, D + (t * rows + k0) * width,
+                                        k0 > 0, static_cast<const T*>(nullptr), E + (t * cols + i) * width);
+            });
+          });
     }
   }
 }
@@ -203,34 +244,39 @@ void transpose_tiles(Index cols, const T* Y, Index tiles, Index first, Index las
   }
 }
 
-/// Rows [first_row, last_row) of G = [G +] D Y^T, with Y given by `transpose_tiles`, G of rows x cols
-/// numbers.
+/// Rows [mine.begin, mine.end) of G = [G +] D Y^T, with Y given by `transpose_tiles`, G of rows x cols
+/// numbers. Padding is not looked at.
 template <class T>
-void outer_product(Index rows, Index cols, const T* D, const T* panels, Index tiles, Index first_row,
-                   Index last_row, bool accumulate, T* G) {
+void outer_product(Index rows, Index cols, const T* D, const T* panels, Index samples, const Range& mine,
+                   bool accumulate, T* G) {
   constexpr Index width = tile_width<T>;
-  const Index panel_count = tiles_for<T>(cols), panel_size = tiles * width * width;
+  const Index panel_count = tiles_for<T>(cols), panel_size = tiles_for<T>(samples) * width * width;
   const Index panels_in_cache = std::max<Index>(1, depth_block * width * 4 / panel_size);
   for (Index c0 = 0; c0 < panel_count; c0 += panels_in_cache) {
     const Index c_end = std::min(c0 + panels_in_cache, panel_count);
-    for_row_groups<T>(first_row, last_row, [&]<int R>(Index i) {
+    for_row_groups<T>(mine.begin, mine.end, [&]<int R>(Index i) {
       for (Index c = c0; c < c_end; ++c) {
-        Accumulator<R, T> sum;
-        sum.fill_rows(nullptr);
-        for (Index t = 0; t < tiles; ++t)
-          sum.add_product(width, D + (t * rows + i) * width, width, 1,
-                          panels + c * panel_size + t * width * width);
-        T* g = G + i * cols + c * width;
         const Index valid = std::min(width, cols - c * width);
-        if (valid == width && !accumulate) {
-          sum.store_to(g, cols);
-        } else {
-          T result[R * width];
-          sum.store_to(result, width);
-          for (Index r = 0; r < R; ++r)
-            for (Index f = 0; f < valid; ++f)
-              g[r * cols + f] = accumulate ? g[r * cols + f] + result[r * width + f] : result[r * width + f];
-        }
+        with_packs<T>(valid, [&]<int P>() {
+          Accumulator<R, P, T> sum;
+          sum.fill_rows(nullptr);
+          T* g = G + i * cols + c * width;
+          sum.announce(g, cols);
+          for (Index s = 0; s < samples; s += width)
+            sum.add_product(std::min(width, samples - s), D + s * rows + i * width, width, 1,
+                            panels + c * panel_size + s * width);
+          if (valid == width) {
+            if (accumulate) sum.add_rows(g, cols);
+            sum.store_to(g, cols);
+          } else {
+            T result[R * width];
+            sum.store_to(result, width);
+            for (Index r = 0; r < R; ++r)
+              for (Index f = 0; f < valid; ++f)
+                g[r * cols + f] =
+                    accumulate ? g[r * cols + f] + result[r * width + f] : result[r * width + f];
+          }
+        });
       }
     });
   }

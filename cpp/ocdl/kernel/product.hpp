@@ -33,27 +33,53 @@ bool with_unrolled_shape(Index rows, Index cols, const F& f) {
   return false;
 }
 
-/// Z = M Y + bias, M of rows x cols numbers in rows; no bias: 0.
-template <class T>
-void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z, Index tiles) {
-  const bool done = with_unrolled_shape(
-      rows, cols, [&]<int R, int C>() { unrolled::affine<R, C, T>(M, bias, Y, Z, tiles); });
-  if (!done) panel::affine<T>(rows, cols, M, bias, Y, Z, tiles);
+/// Calls f(rows, tile, samples) for this thread's part of a product of `rows` rows: all rows of its own tiles
+/// or, where that shares the work more evenly, some rows of the block's tiles, which begin at `tile`, counted
+/// from the thread's own.
+template <class T, class F>
+void for_part_of_product(Index rows, const Share<T>& share, const F& f) {
+  constexpr Index group = panel::kernel_rows<T>;
+  const Index groups = (rows + group - 1) / group;
+  if (!share.is_better_by_rows(groups)) return f(Range{0, rows}, Index(0), share.samples());
+  const Range mine = share.team.share(groups);
+  share.team.barrier();
+  f(Range{mine.begin * group, std::min(mine.end * group, rows)}, -share.first, share.block_samples);
+  share.team.barrier();
 }
 
-/// E = M^T D. `scratch` is the calling thread's own, of panel::scratch_size<T>() numbers.
+/// Z = M Y + bias, M of rows x cols numbers in rows; no bias: 0. Y and Z are this thread's tiles; a team
+/// calls it together.
 template <class T>
-void transposed_product(Index rows, Index cols, const T* M, const T* D, T* E, Index tiles, T* scratch) {
+void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z,
+            const std::type_identity_t<Share<T>>& share) {
   const bool done = with_unrolled_shape(
-      rows, cols, [&]<int R, int C>() { unrolled::transposed_product<R, C, T>(M, D, E, tiles); });
-  if (!done) panel::transposed_product<T>(rows, cols, M, D, E, tiles, scratch);
+      rows, cols, [&]<int R, int C>() { unrolled::affine<R, C, T>(M, bias, Y, Z, share.tiles); });
+  if (done) return;
+  for_part_of_product<T>(rows, share, [&](const Range& mine, Index tile, Index samples) {
+    tile *= tile_width<T>;
+    panel::affine<T>(rows, cols, M, bias, Y + tile * cols, Z + tile * rows, samples, mine);
+  });
 }
 
-/// g = [g +] D 1, rows [first_row, last_row).
+/// E = M^T D; the same holds for D and E. `scratch` is the calling thread's own, of panel::scratch_size<T>()
+/// numbers.
 template <class T>
-void row_sums(Index rows, const T* D, Index tiles, Index first_row, Index last_row, bool accumulate, T* g) {
+void transposed_product(Index rows, Index cols, const T* M, const T* D, T* E,
+                        const std::type_identity_t<Share<T>>& share, T* scratch) {
+  const bool done = with_unrolled_shape(
+      rows, cols, [&]<int R, int C>() { unrolled::transposed_product<R, C, T>(M, D, E, share.tiles); });
+  if (done) return;
+  for_part_of_product<T>(cols, share, [&](const Range& mine, Index tile, Index samples) {
+    tile *= tile_width<T>;
+    panel::transposed_product<T>(rows, cols, M, D + tile * rows, E + tile * cols, samples, mine, scratch);
+  });
+}
+
+/// g = [g +] D 1, rows [mine.begin, mine.end).
+template <class T>
+void row_sums(Index rows, const T* D, Index tiles, const Range& mine, bool accumulate, T* g) {
   constexpr Index width = tile_width<T>;
-  for (Index i = first_row; i < last_row; ++i) {
+  for (Index i = mine.begin; i < mine.end; ++i) {
     Pack<T> left{}, right{};
     for (Index t = 0; t < tiles; ++t) {
       left += load(D + (t * rows + i) * width);
@@ -68,21 +94,21 @@ void row_sums(Index rows, const T* D, Index tiles, Index first_row, Index last_r
 /// thread has written its share of the tiles of D and Y before, and may overwrite it afterwards. `panels` is
 /// shared by the team.
 template <class T>
-void outer_product(Index rows, Index cols, const T* D, const T* Y, Index tiles, bool accumulate, T* G, T* g,
-                   T* panels, const Team& team) {
+void outer_product(Index rows, Index cols, const T* D, const T* Y,
+                   const std::type_identity_t<Share<T>>& share, bool accumulate, T* G, T* g, T* panels) {
+  const Team& team = share.team;
   const bool done = with_unrolled_shape(rows, cols, [&]<int R, int C>() {
     assert(team.size() == 1);  // small matrices are not worth a team
-    unrolled::outer_product<R, C, T>(D, Y, tiles, accumulate, G, g);
+    unrolled::outer_product<R, C, T>(D, Y, share.block_tiles, accumulate, G, g);
   });
   if (done) return;
-  const Range mine = team.share(tiles);
-  panel::transpose_tiles(cols, Y, tiles, mine.begin, mine.end, panels);
+  panel::transpose_tiles(cols, Y, share.block_tiles, share.first, share.first + share.tiles, panels);
   team.barrier();
   const Range groups = team.share((rows + panel::kernel_rows<T> - 1) / panel::kernel_rows<T>);
-  const Index first = groups.begin * panel::kernel_rows<T>,
-              last = std::min(groups.end * panel::kernel_rows<T>, rows);
-  panel::outer_product(rows, cols, D, panels, tiles, first, last, accumulate, G);
-  if (g) row_sums(rows, D, tiles, first, last, accumulate, g);
+  const Range mine = {groups.begin * panel::kernel_rows<T>,
+                      std::min(groups.end * panel::kernel_rows<T>, rows)};
+  panel::outer_product(rows, cols, D, panels, share.block_samples, mine, accumulate, G);
+  if (g) row_sums(rows, D, share.block_tiles, mine, accumulate, g);
   team.barrier();
 }
 

@@ -30,6 +30,19 @@ inline void exchange_all(Pack<T> (&rows)[lanes<T>]) {
   }
 }
 
+/// Lane i of rows[0] becomes the sum of the lanes of rows[i].
+template <int Step, class T>
+inline void add_halves(Pack<T> (&rows)[lanes<T>]) {
+  if constexpr (Step > 0) {
+#pragma GCC unroll 16
+    for (int i = 0; i < Step; ++i) {
+      exchange<Step>(rows[i], rows[i + Step], std::make_integer_sequence<int, lanes<T>>());
+      rows[i] += rows[i + Step];
+    }
+    add_halves<Step / 2, T>(rows);
+  }
+}
+
 }  // namespace detail
 
 /// to(j, i) = from(i, j) for a block of lanes<T> x lanes<T> numbers, rows `from_stride` and `to_stride`
@@ -46,6 +59,19 @@ inline void transpose_block(const T* from, Index from_stride, T* to, Index to_st
     detail::exchange_all<1, T>(rows);
 #pragma GCC unroll 16
     for (int i = 0; i < lanes<T>; ++i) store<T>(to + i * to_stride, rows[i]);
+  }
+}
+
+/// The sum of the lanes of each of `count` packs, in the order of `sum_lanes`. Memory behind the last one, up
+/// to a whole block of packs and of sums, is read and written.
+template <class T>
+inline void sum_lanes_of_each(const Pack<T>* packs, int count, T* sums) {
+  for (int first = 0; first < count; first += lanes<T>) {
+    Pack<T> rows[lanes<T>];
+#pragma GCC unroll 16
+    for (int i = 0; i < lanes<T>; ++i) rows[i] = packs[first + i];
+    detail::add_halves<lanes<T> / 2, T>(rows);
+    store<T>(sums + first, rows[0]);
   }
 }
 

@@ -16,18 +16,14 @@ enum class Curvature { hessian, gauss_newton };
 inline constexpr std::array<std::string_view, 2> curvature_names = {"hessian", "gauss_newton"};
 
 /// Slopes L_z + (L_zz dz) eps of a tile, with dz the derivatives of its outputs, become the real numbers
-/// L_zz dz: a backward sweep makes Z^T L_zz dz of them.
-template <class T>
-void keep_curvature(const Loss& loss, const OutputTile<Dual<T>>& tile, Dual<T>* slopes) {
-  std::visit(
-      [&](const auto& record) {
-        const Index size = tile.outputs * tile_width<Dual<T>>;
-        for (Index n = 0; n < size; n += lanes<T>) {
-          const Pack<T> curved = record.template gauss_newton<T>(tile, n, load(slopes + n).derivative);
-          store<Dual<T>>(slopes + n, {curved, Pack<T>{}});
-        }
-      },
-      loss);
+/// L_zz dz: a backward sweep makes Z^T L_zz dz of them. `record` is one of the losses.
+template <class T, class Record>
+void keep_curvature(const Record& record, const OutputTile<Dual<T>>& tile, Dual<T>* slopes) {
+  const Index size = tile.outputs * tile_width<Dual<T>>;
+  for (Index n = 0; n < size; n += lanes<T>) {
+    const Pack<T> curved = record.template gauss_newton<T>(tile, n, load(slopes + n).derivative);
+    store<Dual<T>>(slopes + n, {curved, Pack<T>{}});
+  }
 }
 
 }  // namespace ocdl

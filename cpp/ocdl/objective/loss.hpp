@@ -50,7 +50,7 @@ namespace detail {
 /// 0, but NaN for a sample with an output that is not finite: it goes into the loss and into dz, which may be
 /// flat there and would hide the overflow.
 template <class T>
-Pack<T> marked_overflow(const OutputTile<T>& tile, Index lane, T* dz) {
+[[gnu::always_inline]] inline Pack<T> marked_overflow(const OutputTile<T>& tile, Index lane, T* dz) {
   Pack<T> mark{};
   for (Index o = 0; o < tile.outputs; ++o) {
     const Pack<T> z = load(tile.z + o * tile_width<T> + lane);
@@ -65,19 +65,16 @@ Pack<T> marked_overflow(const OutputTile<T>& tile, Index lane, T* dz) {
 
 }  // namespace detail
 
-/// The weighted loss of the tile's samples, and dz = d loss / dz unless dz is null.
-template <class T>
-Wide<T> tile_loss(const Loss& loss, const OutputTile<T>& tile, T* dz) {
-  return std::visit(
-      [&](const auto& record) {
-        Wide<T> sum{};
-        for (Index lane = 0; lane < tile_width<T>; lane += lanes<T>) {
-          const Pack<T> value = record.evaluate(tile, lane, dz);
-          sum += Wide<T>(sum_lanes<T>(value + detail::marked_overflow(tile, lane, dz)));
-        }
-        return sum;
-      },
-      loss);
+/// The weighted loss of the tile's samples, and dz = d loss / dz unless dz is null. `record` is one of the
+/// losses.
+template <class T, class Record>
+Wide<T> tile_loss(const Record& record, const OutputTile<T>& tile, T* dz) {
+  Pack<T> sum{};
+  for (Index lane = 0; lane < tile_width<T>; lane += lanes<T>) {
+    sum += record.evaluate(tile, lane, dz);
+    sum += detail::marked_overflow(tile, lane, dz);
+  }
+  return Wide<T>(sum_lanes<T>(sum));
 }
 
 }  // namespace ocdl

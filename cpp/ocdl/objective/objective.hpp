@@ -32,7 +32,7 @@ struct Data {
   Targets<T> targets;
   const Passive<T>* weights;
   Index samples;
-  double batch_scale = 0;  ///< of a batch: what multiplies its sum of losses
+  double batch_scale = 0;  ///< of a batch or a part: what multiplies its sum of losses
 
   double weight(Index i) const { return weights ? static_cast<double>(value_of(weights[i])) : 1; }
 
@@ -40,9 +40,17 @@ struct Data {
     if (batch_scale != 0) return batch_scale;
     if (!mean) return 1;
     if (!weights) return 1 / static_cast<double>(samples);
+    const Shards shards = Shards::of(samples);
+    return 1 / tree_sum(0, shards.all, [&](Index k) {
+             const Index begin = k * shards.size;
+             return sum_of_weights({begin, std::min(begin + shards.size, samples)});
+           });
+  }
+
+  double sum_of_weights(Range rows) const {
     double sum = 0;
-    for (Index i = 0; i < samples; ++i) sum += static_cast<double>(value_of(weights[i]));
-    return 1 / sum;
+    for (Index i = rows.begin; i < rows.end; ++i) sum += weight(i);
+    return sum;
   }
 };
 
@@ -57,19 +65,26 @@ class LossSeed : public Seed<T> {
   bool needs_outputs() const override { return true; }
   Index scratch_size() const override { return (outputs_ + 1) * tile_width<T>; }
 
-  /// The sum of the weighted losses, and their slopes times the scale. Out of line: where the type is known,
+  /// The sums of the weighted losses, and their slopes times the scale. Out of line: where the type is known,
   /// as in `output_slopes`, all losses would be inlined, and GCC 12 crashes on seven of them.
-  [[gnu::noinline]] Wide<T> evaluate(const Block& block, Index t, const T* z, T* slopes,
-                                     T* scratch) const override {
-    const Index size = outputs_ * tile_width<T>;
-    T *targets = scratch, *weights = scratch + size;
-    fill(block, t, targets, weights);
-    const OutputTile<T> tile{outputs_, z, targets, weights};
-    const Wide<T> value = tile_loss(loss_, tile, slopes);
-    if constexpr (is_dual<T>)
-      if (gauss_newton_) keep_curvature(loss_, tile, slopes);
-    for (Index n = 0; slopes && n < size; ++n) slopes[n] *= T(scale_);
-    return value;
+  [[gnu::noinline]] void evaluate(const Block& block, Range tiles, const T* z, T* slopes, T* scratch,
+                                  Wide<T>* values) const override {
+    const Index size = outputs_ * tile_width<T>, count = tiles.end - tiles.begin;
+    T *targets = scratch, *weights = scratch + count * size;
+    for (Index t = 0; t < count; ++t)
+      fill(block, tiles.begin + t, targets + t * size, weights + t * tile_width<T>);
+    std::visit(
+        [&](const auto& record) {
+          for (Index t = 0; t < count; ++t) {
+            const OutputTile<T> tile{outputs_, z + t * size, targets + t * size, weights + t * tile_width<T>};
+            T* dz = slopes ? slopes + t * size : nullptr;
+            values[t] = tile_loss(record, tile, dz);
+            if constexpr (is_dual<T>)
+              if (gauss_newton_) keep_curvature(record, tile, dz);
+          }
+        },
+        loss_);
+    for (Index n = 0; slopes && n < count * size; ++n) slopes[n] *= T(scale_);
   }
 
  private:
@@ -83,12 +98,17 @@ class LossSeed : public Seed<T> {
   /// caller's: where a callback or another thread has written to it since, a label may name no output.
   void fill(const Block& block, Index t, T* targets, T* weights) const {
     constexpr Index width = tile_width<T>;
+    const Index first = block.first + t * width, count = std::min(width, block.samples - t * width);
+    if (outputs_ == 1 && data_.targets.labels && !data_.weights && count == width) {
+      const std::int64_t* labels = data_.targets.labels + first;
+      for (Index s = 0; s < width; ++s) targets[s] = labels[s] == 1 ? T(1) : T(0);
+      std::fill_n(weights, width, T(1));
+      return;
+    }
     if (data_.targets.labels) std::fill_n(targets, outputs_ * width, T(0));
     for (Index s = 0; s < width; ++s) {
-      const Index in_block = t * width + s;
-      const bool padding = in_block >= block.samples;
-      const Index i = block.first + std::min(in_block, block.samples - 1);
-      weights[s] = padding ? T(0) : data_.weights ? T(data_.weights[i]) : T(1);
+      const Index i = first + std::min(s, count - 1);
+      weights[s] = s >= count ? T(0) : data_.weights ? T(data_.weights[i]) : T(1);
       if (!data_.targets.labels) {
         for (Index o = 0; o < outputs_; ++o)
           targets[o * width + s] = T(data_.targets.numbers[i * outputs_ + o]);
@@ -96,22 +116,21 @@ class LossSeed : public Seed<T> {
       }
       const Index label = static_cast<Index>(data_.targets.labels[i]);
       if (outputs_ == 1)
-        targets[s] = T(static_cast<double>(label));
+        targets[s] = T(label == 1);
       else if (0 <= label && label < outputs_)
         targets[label * width + s] = T(1);
     }
   }
 };
 
-/// The losses without the regulariser: their value, scaled, and its derivatives.
+/// The losses without the regulariser, of a piece of the data that knows its scale, after `start_sum` and the
+/// pieces before it: the sums by the controls and the value, not yet scaled, stay in the workspace's tree.
 template <class T>
-Wide<T> losses_and_derivatives(const Network& net, const T* controls, const Data<T>& data,
-                               const Objective& objective, const Derivatives<T>& derivatives,
-                               Workspace<T>& workspace, const BlockPlan& plan, bool gauss_newton = false) {
-  const double scale = data.scale(objective.mean);
-  const LossSeed<T> seed(net.outputs, data, objective.loss, scale, gauss_newton);
-  PullBack<T> pull_back(net, controls, data.X, data.samples, &seed, {}, derivatives, workspace, plan);
-  return scale * pull_back.run();
+void add_up_losses(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,
+                   T* gradient, Workspace<T>& workspace, const BlockPlan& plan, bool gauss_newton = false) {
+  const LossSeed<T> seed(net.outputs, data, objective.loss, data.scale(objective.mean), gauss_newton);
+  PullBack<T>(net, controls, data.X, data.samples, &seed, {}, {.controls = gradient}, workspace, plan)
+      .add_up();
 }
 
 /// J and its derivatives: forward, losses and, where derivatives are wanted, backward, block by block.
@@ -119,7 +138,10 @@ template <class T>
 Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<T>& data,
                               const Objective& objective, const Derivatives<T>& derivatives,
                               Workspace<T>& workspace, const BlockPlan& plan) {
-  Wide<T> value = losses_and_derivatives<T>(net, controls, data, objective, derivatives, workspace, plan);
+  const double scale = data.scale(objective.mean);
+  const LossSeed<T> seed(net.outputs, data, objective.loss, scale);
+  PullBack<T> pull_back(net, controls, data.X, data.samples, &seed, {}, derivatives, workspace, plan);
+  Wide<T> value = scale * pull_back.run();
   if (!objective.regulariser.none()) value += objective.regulariser.add(net, controls, derivatives.controls);
   return value;
 }
@@ -148,8 +170,9 @@ void output_slopes(const Objective& objective, const Data<T>& data, Index output
   T *z = memory.data(), *dz = z + outputs * width, *scratch = dz + outputs * width;
   for (Index t = 0; t < tiles_for<T>(data.samples); ++t) {
     const Index first = t * width, count = std::min(width, data.samples - first);
+    Wide<T> value;
     rows_to_plane(rows + first * outputs, count, outputs, outputs, z);
-    seed.evaluate(all, t, z, dz, scratch);
+    seed.evaluate(all, {t, t + 1}, z, dz, scratch, &value);
     plane_to_rows(dz, count, outputs, outputs, slopes + first * outputs);
   }
 }

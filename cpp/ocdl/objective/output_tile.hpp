@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <tuple>
 
 #include "ocdl/field/activation.hpp"
 
@@ -72,9 +73,15 @@ Pack<T> sum_over_outputs(const OutputTile<T>& tile, Index lane, T* dz, const F& 
 
 /// C(z) = 1 / (1 + exp(-z)) and C(-z) = 1 - C(z), each with all its digits.
 template <class T>
-std::pair<Pack<T>, Pack<T>> probabilities(Pack<T> z) {
-  const Pack<T> one = broadcast<T>(T(1)), power = exp<T>(detail::where_negative<T>(z, z, -z));
-  const Pack<T> large = one / (one + power), small = power * large;
+[[gnu::always_inline]] inline std::pair<Pack<T>, Pack<T>> probabilities(Pack<T> z) {
+  Pack<T> large, small;
+  if constexpr (std::floating_point<T>) {
+    std::tie(large, small) = two_sigmoids<T>(z);
+  } else {
+    const Pack<T> one = broadcast<T>(T(1)), power = exp<T>(detail::where_negative<T>(z, z, -z));
+    large = one / (one + power);
+    small = power * large;
+  }
   return {detail::where_negative<T>(z, small, large), detail::where_negative<T>(z, large, small)};
 }
 

@@ -4,8 +4,8 @@ namespace ocdl {
 
 template class PullBack<Dual<double>>;
 
-void prepare(const Network& net, const double* controls, const double* direction,
-             SecondOrderWorkspace& workspace) {
+void start_product(const Network& net, const double* controls, const double* direction, const Shards& shards,
+                   Index samples, SecondOrderWorkspace& workspace) {
   const Range steps = net.steps();
   workspace.controls.resize(static_cast<std::size_t>(net.control_size()));
   workspace.gradient.resize(static_cast<std::size_t>(net.control_size()));
@@ -13,22 +13,19 @@ void prepare(const Network& net, const double* controls, const double* direction
     const bool is_variable = net.learns_steps || n < steps.begin || n >= steps.end;
     workspace.controls[static_cast<std::size_t>(n)] = {controls[n], is_variable ? direction[n] : 0.0};
   }
+  start_sum<Dual<double>>(net, shards, samples, workspace.gradient.data(), workspace);
 }
 
-void differentiate_losses(const Network& net, const double* controls, const Data<Dual<double>>& data,
-                          const Objective& objective, Curvature curvature, const double* direction,
-                          SecondOrderWorkspace& workspace) {
-  prepare(net, controls, direction, workspace);
-  const bool gauss_newton = curvature == Curvature::gauss_newton;
-  losses_and_derivatives<Dual<double>>(net, workspace.controls.data(), data, objective,
-                                       {.controls = workspace.gradient.data()}, workspace,
-                                       plan_blocks<Dual<double>>(net, data.samples), gauss_newton);
-  if (gauss_newton)
-    for (Dual<double>& g : workspace.gradient) g = {0, g.value};
+void differentiate_losses(const Network& net, const Data<Dual<double>>& data, const Objective& objective,
+                          Curvature curvature, SecondOrderWorkspace& workspace, const BlockPlan& plan) {
+  add_up_losses<Dual<double>>(net, workspace.controls.data(), data, objective, workspace.gradient.data(),
+                              workspace, plan, curvature == Curvature::gauss_newton);
 }
 
-void add_regulariser(const Network& net, const Regulariser& regulariser, double* product,
-                     SecondOrderWorkspace& workspace) {
+void finish_product(const Network& net, const Regulariser& regulariser, double* product,
+                    SecondOrderWorkspace& workspace) {
+  for (Index n = 0; n < net.control_size(); ++n) workspace.gradient[std::size_t(n)] = {0, product[n]};
+  pull_back_controls(net, workspace.gradient.data());
   regulariser.add(net, workspace.controls.data(), workspace.gradient.data());
   for (const Dual<double>& g : workspace.gradient) *product++ = g.derivative;
 }
@@ -36,8 +33,12 @@ void add_regulariser(const Network& net, const Regulariser& regulariser, double*
 void curvature_product(const Network& net, const double* controls, const Data<Dual<double>>& data,
                        const Objective& objective, Curvature curvature, const double* direction,
                        double* product, SecondOrderWorkspace& workspace) {
-  differentiate_losses(net, controls, data, objective, curvature, direction, workspace);
-  add_regulariser(net, objective.regulariser, product, workspace);
+  const BlockPlan plan = plan_blocks<Dual<double>>(net, data.samples);
+  start_product(net, controls, direction, plan.shards, data.samples, workspace);
+  differentiate_losses(net, data, objective, curvature, workspace, plan);
+  for (Index n = 0; n < net.control_size(); ++n)
+    product[n] = product_of(curvature, workspace.gradient[std::size_t(n)]);
+  finish_product(net, objective.regulariser, product, workspace);
 }
 
 ActivationDerivatives activation_derivatives(Activation activation, const double* z, Index size) {

@@ -19,16 +19,18 @@ void curvature_product(const Network& net, const double* controls, const Data<Du
                        const Objective& objective, Curvature curvature, const double* direction,
                        double* product, SecondOrderWorkspace& workspace);
 
-/// The steps of a product, for whoever adds losses up by himself: the workspace takes the controls in their
-/// direction; its gradient becomes that of the losses, whose derivative is their part of the product; the
-/// regulariser's part is added, and the product taken from it.
-void prepare(const Network& net, const double* controls, const double* direction,
-             SecondOrderWorkspace& workspace);
-void differentiate_losses(const Network& net, const double* controls, const Data<Dual<double>>& data,
-                          const Objective& objective, Curvature curvature, const double* direction,
-                          SecondOrderWorkspace& workspace);
-void add_regulariser(const Network& net, const Regulariser& regulariser, double* product,
-                     SecondOrderWorkspace& workspace);
+/// The steps of a product, for whoever has a part of the samples, or some at a time. The workspace's tree
+/// takes the gradient of the losses in dual numbers, piece by piece; `product_of` says what an entry of it
+/// gives to the product. Of their sum over all samples, in its place, the product is made.
+void start_product(const Network& net, const double* controls, const double* direction, const Shards& shards,
+                   Index samples, SecondOrderWorkspace& workspace);
+void differentiate_losses(const Network& net, const Data<Dual<double>>& data, const Objective& objective,
+                          Curvature curvature, SecondOrderWorkspace& workspace, const BlockPlan& plan);
+inline double product_of(Curvature curvature, const Dual<double>& entry) {
+  return curvature == Curvature::gauss_newton ? entry.value : entry.derivative;
+}
+void finish_product(const Network& net, const Regulariser& regulariser, double* product,
+                    SecondOrderWorkspace& workspace);
 
 /// sigma, sigma' and sigma'' at so many numbers.
 struct ActivationDerivatives {

@@ -39,19 +39,7 @@ class Adam : public Method<T> {
   void start(TrainingProblem<T>& problem, Iterate<T>& at) override { evaluate(problem, at, 0); }
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
-    const auto t = static_cast<double>(steps_ + 1);
-    const T beta1 = T(options_.beta1), beta2 = T(options_.beta2), epsilon = T(options_.epsilon);
-    const T correct1 = T(1 / (1 - std::pow(options_.beta1, t))),
-            correct2 = T(1 / (1 - std::pow(options_.beta2, t)));
-    for_chunks(problem.size(), [&](Index begin, Index end) {
-      const T *g = at.gradient.data(), *m_before = first_moment_.data(), *v_before = second_moment_.data();
-      T *m = next_first_moment_.data(), *v = next_second_moment_.data(), *d = direction_.data();
-      for (Index n = begin; n < end; ++n) {
-        m[n] = beta1 * m_before[n] + (1 - beta1) * g[n];
-        v[n] = beta2 * v_before[n] + (1 - beta2) * g[n] * g[n];
-        d[n] = correct1 * m[n] / (std::sqrt(correct2 * v[n]) + epsilon);
-      }
-    });
+    for_chunks(problem.size(), [&](Index begin, Index end) { average(at.gradient.data(), begin, end); });
     problem.move(at, direction_, -options_.lr, next_.controls);
     evaluate(problem, next_, steps_ + 1);
     if (!std::isfinite(next_.value)) return {Status::not_finite, 1};
@@ -78,6 +66,20 @@ class Adam : public Method<T> {
   std::vector<T> direction_, first_moment_, second_moment_, next_first_moment_, next_second_moment_;
   std::int64_t steps_ = 0;
   bool has_batches_;
+
+  /// The next moments, and the direction that follows from them. Three loops, each with few enough vectors
+  /// for the compiler to see that none overlaps another.
+  void average(const T* g, Index begin, Index end) {
+    const auto t = static_cast<double>(steps_ + 1);
+    const T beta1 = T(options_.beta1), beta2 = T(options_.beta2), epsilon = T(options_.epsilon);
+    const T correct1 = T(1 / (1 - std::pow(options_.beta1, t))),
+            correct2 = T(1 / (1 - std::pow(options_.beta2, t)));
+    const T *m_before = first_moment_.data(), *v_before = second_moment_.data();
+    T *m = next_first_moment_.data(), *v = next_second_moment_.data(), *d = direction_.data();
+    for (Index n = begin; n < end; ++n) m[n] = beta1 * m_before[n] + (1 - beta1) * g[n];
+    for (Index n = begin; n < end; ++n) v[n] = beta2 * v_before[n] + (1 - beta2) * g[n] * g[n];
+    for (Index n = begin; n < end; ++n) d[n] = correct1 * m[n] / (std::sqrt(correct2 * v[n]) + epsilon);
+  }
 
   void evaluate(TrainingProblem<T>& problem, Iterate<T>& at, std::int64_t batch) {
     problem.evaluate(at, has_batches_ ? batch : Evaluator<T>::all_samples);

@@ -17,6 +17,10 @@ inline constexpr Index most_chunks = 256, shortest_chunk = 4096, worth_threads =
 /// body(chunk, begin, end) for every chunk of [0, size); returns how many there are.
 template <class Body>
 Index for_numbered_chunks(Index size, const Body& body) {
+  if (size <= shortest_chunk) {  // of narrow networks: the divisions below would be a share of the work
+    body(Index(0), Index(0), size);
+    return 1;
+  }
   const Index length = std::max(shortest_chunk, (size + most_chunks - 1) / most_chunks);
   const Index count = (size + length - 1) / length;
   parallel(size < worth_threads ? 1 : ThreadLimit::sensible(), [&](const Team& team) {
@@ -35,16 +39,26 @@ void for_chunks(Index size, const Body& body) {
   detail::for_numbered_chunks(size, [&](Index, Index begin, Index end) { body(begin, end); });
 }
 
+namespace detail {
+
+inline constexpr int sum_width = 8;  ///< independent sums, so that additions need not wait for each other
+
+inline double total(const double (&sums)[sum_width]) {
+  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
+
+}  // namespace detail
+
 /// The sum of term(n) over [begin, end), in double precision.
 template <class Term>
 double sum_terms(Index begin, Index end, const Term& term) {
-  constexpr int width = 8;  // independent sums, so that additions need not wait for each other
+  constexpr int width = detail::sum_width;
   double sums[width] = {};
   Index n = begin;
   for (; n + width <= end; n += width)
     for (int k = 0; k < width; ++k) sums[k] += term(n + k);
   for (; n < end; ++n) sums[0] += term(n);
-  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+  return detail::total(sums);
 }
 
 /// Sums of several terms over [0, size): sums(begin, end) gives them of a piece.
@@ -74,18 +88,53 @@ double norm(const T* a, Index size) {
   return std::sqrt(dot(a, a, size));
 }
 
-/// y += factor x.
+/// y += factor x. What a loop multiplies with is a constant of its own: of a captured number the compiler
+/// cannot tell that y does not overlap it.
 template <class T>
 void add_scaled(double factor, const T* x, T* y, Index size) {
   for_chunks(size, [&](Index begin, Index end) {
-    for (Index n = begin; n < end; ++n) y[n] += T(factor) * x[n];
+    const T f = T(factor);
+    for (Index n = begin; n < end; ++n) y[n] += f * x[n];
   });
+}
+
+namespace detail {
+
+/// y += factor x and <w, y> in one go, for vectors that may overlap as far as the compiler knows: it makes
+/// vector loops of those that write to `moved` or to y alone.
+template <class T>
+double add_scaled_piece(T factor, const T* x, T* y, const T* w, Index size) {
+  double sums[sum_width] = {};
+  Index n = 0;
+  for (; n + sum_width <= size; n += sum_width) {
+    T moved[sum_width];
+    for (int k = 0; k < sum_width; ++k) moved[k] = y[n + k] + factor * x[n + k];
+    for (int k = 0; k < sum_width; ++k) y[n + k] = moved[k];
+    for (int k = 0; k < sum_width; ++k)
+      sums[k] += static_cast<double>(w[n + k]) * static_cast<double>(moved[k]);
+  }
+  for (; n < size; ++n) {
+    y[n] += factor * x[n];
+    sums[0] += static_cast<double>(w[n]) * static_cast<double>(y[n]);
+  }
+  return total(sums);
+}
+
+}  // namespace detail
+
+/// y += factor x; returns <w, y>, the same as `dot`.
+template <class T>
+double add_scaled(double factor, const T* x, T* y, Index size, const T* w) {
+  return sum_chunks<1>(size, [&](Index begin, Index end) {
+    return std::array{detail::add_scaled_piece(T(factor), x + begin, y + begin, w + begin, end - begin)};
+  })[0];
 }
 
 template <class T>
 void scale(double factor, T* y, Index size) {
   for_chunks(size, [&](Index begin, Index end) {
-    for (Index n = begin; n < end; ++n) y[n] *= T(factor);
+    const T f = T(factor);
+    for (Index n = begin; n < end; ++n) y[n] *= f;
   });
 }
 

@@ -36,7 +36,8 @@ class Armijo : public Method<T> {
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
     double t = first_trial_;
     for (int trial = 1; trial <= options_.max_trials; ++trial, t *= options_.shrink) {
-      const Displacement moved = problem.move(at, at.gradient, -t, next_.controls);
+      problem.move(at, at.gradient, -t, next_.controls);
+      const Displacement moved = problem.displacement(at, next_.controls);
       if (moved.squared == 0) return {Status::step, trial, 1 / t};
       problem.evaluate(next_);
       if (is_sufficient<T>(next_.value, at.value + options_.c * moved.slope, at.value)) {

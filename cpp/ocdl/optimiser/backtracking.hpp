@@ -32,7 +32,8 @@ class Backtracking : public Method<T> {
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
     double L = lipschitz_;
     for (int trial = 1; trial <= options_.max_trials; ++trial) {
-      const Displacement moved = problem.move(at, at.gradient, -1 / L, next_.controls);
+      problem.move(at, at.gradient, -1 / L, next_.controls);
+      const Displacement moved = problem.displacement(at, next_.controls);
       if (moved.squared == 0) return {Status::step, trial, L};
       problem.evaluate(next_);
       const double bound = at.value + moved.slope + L / 2 * moved.squared;

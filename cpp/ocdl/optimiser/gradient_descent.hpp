@@ -24,7 +24,8 @@ class GradientDescent : public Method<T> {
       : options_(options), next_(problem.size()) {}
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
-    const Displacement moved = problem.move(at, at.gradient, -options_.step, next_.controls);
+    problem.move(at, at.gradient, -options_.step, next_.controls);
+    const Displacement moved = problem.displacement(at, next_.controls);
     if (moved.squared == 0) return {Status::step};
     problem.evaluate(next_);
     if (!std::isfinite(next_.value)) return {Status::not_finite, 1, 1 / options_.step};

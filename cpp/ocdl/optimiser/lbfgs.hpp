@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "ocdl/optimiser/face.hpp"
 #include "ocdl/optimiser/wolfe_search.hpp"
 
@@ -35,12 +37,13 @@ class LBFGS : public Method<T> {
         moves_(static_cast<std::size_t>(problem.size() * (options.memory + 1))),
         changes_(moves_),
         products_(static_cast<std::size_t>(options.memory + 1)),
+        squares_(products_),
         factors_(products_) {}
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
     int trials = 0;
     // Where the model of the curvature leads nowhere, the gradient alone may still.
-    for (Index known = std::min(pairs_, options_.memory);; known = 0) {
+    for (auto known = static_cast<Index>(std::min<std::int64_t>(pairs_, options_.memory));; known = 0) {
       const double slope = choose_direction(problem, at, known);
       const double first_step = known > 0 ? 1 : std::min(1.0, 1 / std::sqrt(-slope));
       const bool found = slope < 0 && search(problem, at, slope, first_step);
@@ -61,8 +64,10 @@ class LBFGS : public Method<T> {
     visitor.vector("changes", changes_);
   }
   void restored() override {
-    for (std::int64_t k = std::max<std::int64_t>(0, pairs_ - options_.memory); k < pairs_; ++k)
+    for (std::int64_t k = std::max<std::int64_t>(0, pairs_ - options_.memory); k < pairs_; ++k) {
       products_[slot(k)] = dot(move(k), change(k), size_);
+      squares_[slot(k)] = dot(change(k), change(k), size_);
+    }
   }
 
  private:
@@ -74,7 +79,8 @@ class LBFGS : public Method<T> {
   /// s_k = u[k+1] - u[k] and y_k = g[k+1] - g[k]: a ring of the last ones and of one that is not accepted
   /// yet.
   std::vector<T> moves_, changes_;
-  std::vector<double> products_, factors_;  ///< <s_k, y_k>, and what the recursion keeps for its way back
+  std::vector<double> products_, squares_;  ///< <s_k, y_k> and |y_k|^2
+  std::vector<double> factors_;             ///< what the recursion keeps for its way back
   std::int64_t pairs_ = 0;                  ///< seen so far
 
   std::size_t slot(std::int64_t k) const { return static_cast<std::size_t>(k % (options_.memory + 1)); }
@@ -84,21 +90,26 @@ class LBFGS : public Method<T> {
   /// direction = -H g by the two-loop recursion over the last `known` pairs; returns <g, direction>.
   double choose_direction(const TrainingProblem<T>& problem, const Iterate<T>& at, Index known) {
     T* d = direction_.data();
-    std::copy(at.gradient.begin(), at.gradient.end(), d);
+    std::transform(at.gradient.begin(), at.gradient.end(), d, std::negate<>());
     reduce_to_face(problem, at, d);
-    for (std::int64_t k = pairs_ - 1; k >= pairs_ - known; --k) {
-      factors_[slot(k)] = dot(move(k), d, size_) / products_[slot(k)];
-      add_scaled(-factors_[slot(k)], change(k), d, size_);
-    }
-    if (known > 0) {
-      const std::int64_t last = pairs_ - 1;
-      scale(products_[slot(last)] / dot(change(last), change(last), size_), d, size_);
-    }
-    for (std::int64_t k = pairs_ - known; k < pairs_; ++k)
-      add_scaled(factors_[slot(k)] - dot(change(k), d, size_) / products_[slot(k)], move(k), d, size_);
-    scale(-1, d, size_);
+    if (known > 0) apply_model(d, pairs_ - known, pairs_ - 1);
     reduce_to_face(problem, at, d);
     return dot(at.gradient.data(), d, size_);
+  }
+
+  /// d <- H d with the pairs first .. last: every update of d also gives the product that the next one needs.
+  void apply_model(T* d, std::int64_t first, std::int64_t last) {
+    double product = dot(move(last), d, size_);
+    for (std::int64_t k = last; k >= first; --k) {
+      const double factor = factors_[slot(k)] = product / products_[slot(k)];
+      product = add_scaled(-factor, change(k), d, size_, move(std::max(k - 1, first)));
+    }
+    scale(products_[slot(last)] / squares_[slot(last)], d, size_);
+    product = dot(change(first), d, size_);
+    for (std::int64_t k = first; k <= last; ++k) {
+      const double factor = factors_[slot(k)] - product / products_[slot(k)];
+      product = add_scaled(factor, move(k), d, size_, change(std::min(k + 1, last)));
+    }
   }
 
   bool search(TrainingProblem<T>& problem, const Iterate<T>& at, double slope, double first_step) {
@@ -111,7 +122,8 @@ class LBFGS : public Method<T> {
   bool search_arc(TrainingProblem<T>& problem, const Iterate<T>& at, double step) {
     Iterate<T>& next = search_.best();
     for (search_trials_ = 1; search_trials_ <= options_.max_trials; ++search_trials_, step /= 2) {
-      const Displacement moved = problem.move(at, direction_, step, next.controls);
+      problem.move(at, direction_, step, next.controls);
+      const Displacement moved = problem.displacement(at, next.controls);
       if (moved.squared == 0) return false;
       problem.evaluate(next);
       const double bound = at.value + WolfeSearch<T>::c1 * moved.slope;
@@ -139,6 +151,7 @@ class LBFGS : public Method<T> {
     constexpr double least_cosine = 1e-10;
     if (!(product > least_cosine * std::sqrt(s_squared * y_squared))) return;
     products_[slot(pairs_)] = product;
+    squares_[slot(pairs_)] = y_squared;
     ++pairs_;
   }
 };

@@ -97,7 +97,8 @@ class NewtonCG : public Method<T> {
     std::copy(step_.begin(), step_.end(), trial_step_.begin());
     double t = 1;
     for (int trial = 1; trial <= options_.max_trials; ++trial) {
-      const Displacement moved = problem.move(at, trial_step_, t, next_.controls);
+      problem.move(at, trial_step_, t, next_.controls);
+      const Displacement moved = problem.displacement(at, next_.controls);
       failure_ = moved.squared == 0 ? Status::step : Status::no_progress;
       if (moved.squared == 0) return 0;
       problem.evaluate(next_);

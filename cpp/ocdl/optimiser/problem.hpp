@@ -72,13 +72,18 @@ class TrainingProblem {
   }
 
   /// to = P(u + step direction), with the projection P onto the simplex where there is one.
-  Displacement move(const Iterate<T>& at, const std::vector<T>& direction, double step, std::vector<T>& to) {
-    const T *u = at.controls.data(), *g = at.gradient.data(), *d = direction.data();
+  void move(const Iterate<T>& at, const std::vector<T>& direction, double step, std::vector<T>& to) {
+    const T *u = at.controls.data(), *d = direction.data();
     T* out = to.data();
     for_chunks(size(), [&](Index begin, Index end) {
-      for (Index n = begin; n < end; ++n) out[n] = u[n] + T(step) * d[n];
+      const T t = T(step);
+      for (Index n = begin; n < end; ++n) out[n] = u[n] + t * d[n];
     });
     project(out);
+  }
+
+  Displacement displacement(const Iterate<T>& from, const std::vector<T>& to) const {
+    const T *u = from.controls.data(), *g = from.gradient.data(), *out = to.data();
     const auto [slope, squared] = sum_chunks<2>(size(), [&](Index begin, Index end) {
       const auto moved = [&](Index n) { return static_cast<double>(out[n]) - static_cast<double>(u[n]); };
       return std::array{sum_terms(begin, end, [&](Index n) { return static_cast<double>(g[n]) * moved(n); }),

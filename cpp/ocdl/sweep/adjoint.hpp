@@ -18,6 +18,7 @@ struct AdjointScratch {
   T* tile_dots;  ///< <g, k> per tile, a pack each
   T* product;    ///< this thread's own, see panel::scratch_size
   T* equations;  ///< this thread's own, see StageEquations::scratch_size
+  Pulse pulse;   ///< whom the solution of equations asks whether to go on
 };
 
 /// The backward sweep. With lam = p[j+1], for i = s, ..., 1:
@@ -34,7 +35,8 @@ class Adjoint {
   /// p[j+1] -> p[j] in place, by the whole team. `y`, `p` and the stages belong to the block; each thread
   /// steps its share.
   void step(Index j, const T* y, const Trajectory<T>& trajectory, T* p, const AdjointScratch<T>& scratch,
-            const Share<T>& share, const Team& team) const {
+            const Share<T>& share) const {
+    if (net_.is_narrow<T>()) return narrow_step(j, y, trajectory.stages(j, 0), p, scratch, share.block_tiles);
     const Field<T> field = net_.field<T>();
     const Index offset = share.offset(net_.dim), size = field.run(share.tiles),
                 plane = field.run(share.block_tiles);
@@ -46,7 +48,7 @@ class Adjoint {
     bool accumulate = accumulate_;
     for (auto group = net_.groups.rbegin(); group != net_.groups.rend(); ++group) {
       if (!net_.is_live(group->first)) {
-        if (du_ && net_.stage_controls && team.rank() == 0 && !accumulate_)
+        if (du_ && net_.stage_controls && share.team.rank() == 0 && !accumulate_)
           for (Index i = group->first; i < group->last; ++i) du_.clear(j, i);
         continue;
       }
@@ -57,14 +59,14 @@ class Adjoint {
         if (!group->is_implicit) add_cotangent(*group, i, p + offset, scratch.eta + offset, plane, sum);
         const T* g = group->is_implicit ? scratch.cotangent + i * plane + offset : sum.result();
         T* eta = scratch.eta + i * plane + offset;
-        field.pull_back(u_.at(j, i), at, h, g, scratch.delta + offset, scratch.rotated + offset, eta,
-                        share.tiles, scratch.product);
+        field.pull_back(u_.at(j, i), at, h, g, scratch.delta + offset, scratch.rotated + offset, eta, share,
+                        scratch.product);
         if (want_h) add_tile_dots(g, at.k, share, scratch.tile_dots);
         if (du_) {
           const Index looked_at = group->is_implicit ? group->last : i;
           const T* state = rebuild_state(i, looked_at, h, y, stages, scratch, offset, size);
-          field.control_gradient(scratch.delta, scratch.rotated, state, at.details - offset,
-                                 share.block_tiles, accumulate, du_.at(j, i), scratch.panels, team);
+          field.control_gradient(scratch.delta, scratch.rotated, state, at.details - offset, share,
+                                 accumulate, du_.at(j, i), scratch.panels);
           accumulate = accumulate_ || !net_.stage_controls;
         }
       }
@@ -73,7 +75,7 @@ class Adjoint {
     for (Index i = net_.stages - 1; i >= 0; --i)
       if (net_.is_live(i)) costate.add(T(1), scratch.eta + i * plane + offset);
     costate.write();
-    if (du_ && net_.residual) write_step_gradient(j, want_h, scratch, share, team);
+    if (du_ && net_.residual) write_step_gradient(j, want_h, scratch, share);
   }
 
  private:
@@ -81,6 +83,55 @@ class Adjoint {
   Controls<const T> u_;
   Controls<T> du_;
   bool accumulate_;
+
+  /// The same in fused kernels, by one thread.
+  void narrow_step(Index j, const T* y, const Stages<T>& stages, T* p, const AdjointScratch<T>& scratch,
+                   Index tiles) const {
+    if constexpr (std::floating_point<T>) {
+      const NarrowDense<T> field{net_.dim, net_.activation};
+      const Index size = net_.field<T>().run(tiles), last = net_.last_live, first = net_.first_live;
+      const T h = net_.residual ? u_.h(j) : T(1);
+      // The weight of an only stage multiplies sums instead of samples.
+      const T factor = first == last ? T(net_.weight(first)) : T(1);
+      typename NarrowDense<T>::Sums sums(net_.dim);
+      const T* costate = net_.residual ? p : nullptr;
+      for (Index i = last; i >= first; --i) {
+        if (!net_.is_live(i)) continue;
+        const StagePlanes<T> at = stages.planes(i);
+        Combination<T> g(first == last ? p : nullptr, nullptr, size);
+        bool is_looked_at = false;  // by the g of an earlier stage
+        if (first < last) {
+          g.add(T(net_.weight(i)), p);
+          for (Index l = i + 1; l <= last; ++l)
+            if (net_.is_live(l)) g.add(T(net_.tableau.A()(l, i)), scratch.eta + l * size);
+          for (Index l = first; l < i; ++l) is_looked_at |= net_.is_live(l) && net_.tableau.A()(i, l) != 0;
+        }
+        Combination<T> state =
+            stage_combination(net_.tableau, i, net_.residual ? i : 0, h, y, stages, scratch.stage, size);
+        T* to = i == first ? p : scratch.cotangent;
+        field.pull_back(u_.at(j, i), h * factor, state, at.k, at.details, g, costate, to,
+                        is_looked_at ? scratch.eta + i * size : nullptr, net_.learns_steps, sums,
+                        scratch.delta, tiles);
+        costate = to;
+        if (!du_) continue;
+        if (net_.stage_controls || i == first) write_sums(h * factor, sums, du_.at(j, i));
+        if (net_.stage_controls) sums.clear_gradient();
+      }
+      if (!du_) return;
+      for (Index i = 0; net_.stage_controls && !accumulate_ && i < net_.stages; ++i)
+        if (!net_.is_live(i)) du_.clear(j, i);
+      if (net_.residual) put(du_.h(j), net_.learns_steps ? factor * sums.dot_total() : T(0));
+    }
+  }
+
+  void put(T& to, T sum) const { to = accumulate_ ? to + sum : sum; }
+
+  /// The gradient by the controls of a stage, or of a layer.
+  void write_sums(T scale, typename NarrowDense<T>::Sums& sums, StageControls<T> du) const {
+    sums.add_lanes();
+    for (Index n = 0; n < net_.dim * net_.dim; ++n) put(du.K.data()[n], scale * sums.outer_total()[n]);
+    for (Index i = 0; i < net_.dim; ++i) put(du.b.data()[i], scale * sums.delta_total()[i]);
+  }
 
   /// The g_i of an implicit group, in their planes. Out of line, as in the integrator.
   [[gnu::noinline]] void solve_cotangents(Index j, const StageGroup& group, const T* p,
@@ -95,7 +146,7 @@ class Adjoint {
       right_side.write();
     }
     with_stage_equations<T>(net_, u_, j, group, [&](const auto& equations) {
-      equations.solve_linear(true, stages, g, plane, scratch.equations, share.tiles);
+      equations.solve_linear(true, stages, g, plane, scratch.equations, share.tiles, scratch.pulse);
     });
   }
 
@@ -124,16 +175,16 @@ class Adjoint {
     }
   }
 
-  void write_step_gradient(Index j, bool want_h, const AdjointScratch<T>& scratch, const Share<T>& share,
-                           const Team& team) const {
-    if (want_h) team.barrier();
-    if (team.rank() == 0) {
+  void write_step_gradient(Index j, bool want_h, const AdjointScratch<T>& scratch,
+                           const Share<T>& share) const {
+    if (want_h) share.team.barrier();
+    if (share.team.rank() == 0) {
       Pack<T> sum{};
       if (want_h)
         for (Index t = 0; t < share.block_tiles; ++t) sum += load(scratch.tile_dots + t * lanes<T>);
       du_.h(j) = (accumulate_ ? du_.h(j) : T(0)) + sum_lanes<T>(sum);
     }
-    if (want_h) team.barrier();
+    if (want_h) share.team.barrier();
   }
 };
 

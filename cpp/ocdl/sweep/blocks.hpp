@@ -2,50 +2,64 @@
 
 #include "ocdl/parallel.hpp"
 #include "ocdl/sweep/network.hpp"
+#include "ocdl/sweep/shards.hpp"
 #include "ocdl/sweep/workspace.hpp"
 #include "ocdl/trajectory/trajectory.hpp"
 
 namespace ocdl {
 
-/// How the samples are cut into blocks. A function of the problem alone, never of the number of threads.
+/// How the samples are cut into blocks. A function of the problem alone, never of the number of threads nor
+/// of where the samples are.
 struct BlockPlan {
   Index samples;    ///< per block, whole tiles
   bool by_team;     ///< all threads on one block after the other (wide states), or a block per thread (narrow
                     ///< ones)
   Storage storage;  ///< of a block's trajectory
+  Shards shards;    ///< no block crosses the end of one
+  Index rows_before = 0;    ///< of the first shard, whole blocks, in a piece before this one
+  bool is_complete = true;  ///< whether the last shard ends with this piece
+
+  Index per_shard() const { return (shards.size + samples - 1) / samples; }
+  /// For the rows from `begin` to `end` of so many, a piece that begins with a block.
+  BlockPlan of_piece(Range rows, Index of) const {
+    BlockPlan piece = *this;
+    piece.rows_before = rows.begin % shards.size;
+    piece.is_complete = rows.end % shards.size == 0 || rows.end == of;
+    return piece;
+  }
 };
 
 struct Block {
-  Index number, first, samples;
+  Index number;  ///< in its shard
+  Index first, samples;
+  bool ends_shard = true;
 };
 
 inline Index block_count(const BlockPlan& plan, Index samples) {
-  return (samples + plan.samples - 1) / plan.samples;
+  const auto up_to = [&](Index row) {
+    const Index whole_shards = row / plan.shards.size, rest = row % plan.shards.size;
+    return whole_shards * plan.per_shard() + (rest + plan.samples - 1) / plan.samples;
+  };
+  return up_to(plan.rows_before + samples) - plan.rows_before / plan.samples;
 }
 
-/// How many threads find something to do: one per block, or one per tile of the block that a team shares.
-template <class T>
-Index parallel_parts(const BlockPlan& plan, Index samples) {
-  return plan.by_team ? tiles_for<T>(plan.samples) : block_count(plan, samples);
+inline Block block_at(const BlockPlan& plan, Index samples, Index number) {
+  const Index before = plan.rows_before, all = before + samples;
+  number += before / plan.samples;
+  const Index begin = number / plan.per_shard() * plan.shards.size, in_shard = number % plan.per_shard();
+  const Index end = std::min(begin + plan.shards.size, all), first = begin + in_shard * plan.samples;
+  const bool is_last = first + plan.samples >= end;
+  return {in_shard, first - before, std::min(plan.samples, end - first),
+          is_last && (end < all || plan.is_complete)};
 }
 
-/// The tiles of a block that one thread works on.
+/// How many threads find something to do: one per block, or one per tile or row group of the products of the
+/// block that a team shares.
 template <class T>
-struct Share {
-  Index first, tiles, block_tiles;
-
-  static Share of(const Team& team, Index block_tiles) {
-    const Range mine = team.share(block_tiles);
-    return {mine.begin, mine.end - mine.begin, block_tiles};
-  }
-  Index offset(Index dim) const { return first * dim * tile_width<T>; }
-  /// The samples in these tiles; none where they are all padding.
-  Range samples(const Block& block) const {
-    const Index in_block = first * tile_width<T>;
-    return {block.first + std::min(in_block, block.samples),
-            block.first + std::min(in_block + tiles * tile_width<T>, block.samples)};
-  }
-};
+Index parallel_parts(const Network& net, const BlockPlan& plan, Index samples) {
+  if (!plan.by_team) return block_count(plan, samples);
+  return std::max(tiles_for<T>(plan.samples), net.dim / panel::kernel_rows<T>);
+}
 
 /// Bytes of one block's trajectory that stay in a core's own cache beside the controls. Where not even a
 /// short block fits, stage values are still better read from the next cache than evaluated again, up to a
@@ -56,6 +70,7 @@ inline constexpr Index cache_budget = 256 * 1024, stage_budget = 4 * 1024 * 1024
 /// From this dimension on, a block's work is worth sharing and a gradient per thread would be too large.
 inline constexpr Index team_dim = 96;
 
+/// `samples`: all of them; a part of them is cut as all are.
 template <class T>
 BlockPlan plan_blocks(const Network& net, Index samples) {
   constexpr Index width = tile_width<T>;
@@ -74,17 +89,43 @@ BlockPlan plan_blocks(const Network& net, Index samples) {
   if (net.dim >= team_dim) {
     const Index most = std::min<Index>(whole_tiles(samples), 512), least = std::min(4 * width, most);
     const Storage storage = storage_within(team_budget, most);
-    return {length_within(team_budget, storage, least, most), true, storage};
+    return {length_within(team_budget, storage, least, most), true, storage, Shards::of(samples)};
   }
   const Storage storage = storage_within(stage_budget, 4 * width);
   // At least four blocks where that leaves each a decent length, so that threads have something to share;
   // shorter ones lose more to the start of each kernel than a fifth thread could gain.
-  const Index shared = whole_tiles(std::max<Index>(64, samples / 4));
+  const Index decent = net.is_narrow<T>() ? 128 : 64;
+  const Index shared = whole_tiles(std::max(decent, samples / 4));
   // Of narrow states, a plane shorter than this is worse than a trajectory that leaves the core's own cache.
   constexpr Index short_plane = 512;
   const Index longest = std::min(short_plane / net.dim, stage_budget / bytes_per_sample(storage));
   const Index least = std::max(longest / width * width, 4 * width);
-  return {std::min(length_within(cache_budget, storage, least, 1024), shared), false, storage};
+  return {std::min(length_within(cache_budget, storage, least, 1024), shared), false, storage,
+          Shards::of(samples)};
+}
+
+/// About the bytes of scratch memory that a gradient takes: for each thread the trajectory of a block and a
+/// gradient, and the sums over the shards.
+template <class T>
+double scratch_bytes(const Network& net, Index samples, int threads) {
+  const BlockPlan plan = plan_blocks<T>(net, samples);
+  const auto planes =
+      static_cast<double>(Trajectory<T>::planes(net.layers, net.stages, net.detail_planes(), plan.storage));
+  const double trajectory = planes * static_cast<double>(net.dim * plan.samples);
+  const double workers =
+      plan.by_team ? 1 : static_cast<double>(std::min<Index>(threads, block_count(plan, samples)));
+  const double vectors = plan.by_team ? 0 : workers;
+  const auto levels =
+      static_cast<double>(std::bit_width(static_cast<std::size_t>(plan.shards.count(samples) - 1)));
+  return (workers * trajectory + (vectors + levels) * static_cast<double>(net.control_size())) * sizeof(T);
+}
+
+/// For sweeps that add nothing up: rows in one piece.
+template <class T>
+BlockPlan plan_rows(const Network& net, Index samples) {
+  BlockPlan plan = plan_blocks<T>(net, samples);
+  plan.shards = {samples, 0, 1};
+  return plan;
 }
 
 /// Activations of a forward sweep, each with its share of the products and of the solution of equations.
@@ -101,28 +142,23 @@ inline double forward_work(const Network& net, Index samples) {
 /// work.
 template <class T>
 bool goes_on(const Workspace<T>& workspace, const Network& net, const Share<T>& share, bool is_caller) {
-  if (!workspace.watch) return true;
-  if (is_caller)
-    workspace.watch->progress(forward_work(net, share.tiles * tile_width<T>) / double(net.layers));
-  return !workspace.watch->stopped();
+  return Pulse{workspace.watch, is_caller}.goes_on(forward_work(net, share.tiles * tile_width<T>) /
+                                                   double(net.layers));
 }
 
-/// process(block, team, worker) for every block, then merge(block, worker) in the order of the blocks, one at
-/// a time. `worker` numbers the scratch memory to use: 0 for a team, else the thread.
+/// process(block, team, worker) for every block, then merge(block, team, worker) in the order of the blocks,
+/// one at a time. `worker` numbers the scratch memory to use: 0 for a team, else the thread.
 template <class Process, class Merge>
 void for_each_block(Index samples, const BlockPlan& plan, int threads, const Process& process,
                     const Merge& merge) {
   const Index count = block_count(plan, samples);
-  const auto block = [&](Index number) {
-    const Index first = number * plan.samples;
-    return Block{number, first, std::min(plan.samples, samples - first)};
-  };
+  const auto block = [&](Index number) { return block_at(plan, samples, number); };
   if (plan.by_team) {
     parallel(threads, [&](const Team& team) {
       for (Index number = 0; number < count; ++number) {
         process(block(number), team, 0);
         team.barrier();
-        if (team.rank() == 0) merge(block(number), 0);
+        merge(block(number), team, 0);
         team.barrier();
       }
     });
@@ -133,9 +169,22 @@ void for_each_block(Index samples, const BlockPlan& plan, int threads, const Pro
     for (Index number = turnstile.take(); number < count; number = turnstile.take()) {
       process(block(number), Team::alone(), team.rank());
       turnstile.wait_for_turn(number);
-      merge(block(number), team.rank());
+      merge(block(number), Team::alone(), team.rank());
       turnstile.pass(number);
     }
+  });
+}
+
+/// The same where nothing is merged: nobody waits for a turn.
+template <class Process>
+void for_each_block(Index samples, const BlockPlan& plan, int threads, const Process& process) {
+  if (plan.by_team)
+    return for_each_block(samples, plan, threads, process, [](const Block&, const Team&, int) {});
+  const Index count = block_count(plan, samples);
+  Turnstile turnstile;
+  parallel(threads, [&](const Team& team) {
+    for (Index number = turnstile.take(); number < count; number = turnstile.take())
+      process(block_at(plan, samples, number), Team::alone(), team.rank());
   });
 }
 

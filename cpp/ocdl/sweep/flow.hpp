@@ -26,18 +26,25 @@ class StateRows {
 
 /// Memory of one thread for the evaluation of stages, behind that of the threads before it in a team.
 template <class T>
-StageScratch<T> carve_thread(const Network& net, int rank, T* state, Carver<T>& carver) {
+StageScratch<T> carve_thread(const Network& net, int rank, T* state, const Pulse& pulse, Carver<T>& carver) {
   const Index product = Field<T>::evaluates_by_scratch(net.field_kind) ? panel::scratch_size<T>() : 0;
   const Index equations = StageEquations<T>::scratch_size(net);
   carver.take(rank * (product + equations));
   T* first = carver.take(product);
-  return {state, first, carver.take(equations)};
+  return {state, first, carver.take(equations), pulse};
 }
 
 /// z = W y + mu, a plane of the outputs from a plane of the state.
 template <class T>
-void read_out(const Network& net, const Controls<const T>& u, const T* y, T* z, Index tiles) {
-  affine(net.outputs, net.dim, u.W().data(), u.mu().data(), y, z, tiles);
+void read_out(const Network& net, const Controls<const T>& u, const T* y, T* z, const Share<T>& share) {
+  affine(net.outputs, net.dim, u.W().data(), u.mu().data(), y, z, share);
+}
+
+/// Samples of a narrow state whose planes stay in the first cache while nothing else is kept of a block.
+template <class T>
+Index cached_samples(Index dim) {
+  constexpr Index bytes = 8192;
+  return tiles_for<T>(bytes / Index(sizeof(T)) / dim) * tile_width<T>;
 }
 
 /// What a forward sweep writes; null pointers are not asked for.
@@ -51,9 +58,10 @@ struct ForwardResults {
 template <class T>
 void forward(const Network& net, const T* controls, const T* X, Index samples, const ForwardResults<T>& out,
              Workspace<T>& workspace) {
-  const BlockPlan plan = plan_blocks<T>(net, samples);
+  BlockPlan plan = plan_rows<T>(net, samples);
+  if (net.is_narrow<T>()) plan.samples = std::min(plan.samples, cached_samples<T>(net.dim));
   const Index plane = net.dim * plan.samples;
-  const ThreadChoice choice(forward_work(net, samples), parallel_parts<T>(plan, samples));
+  const ThreadChoice choice(forward_work(net, samples), parallel_parts<T>(net, plan, samples));
   const T* swept = field_controls(net, controls, 0, workspace);
   const Integrator<T> integrator(net, swept);
   const Controls<const T> u = net.split(swept);
@@ -61,15 +69,15 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, c
   const Index stage_planes = net.stages * net.detail_planes();
   const Index planes = 2 + net.stages + stage_planes;
   Carver<T> counter(nullptr);
-  carve_thread<T>(net, plan.by_team ? choice.most() - 1 : 0, nullptr, counter);
+  carve_thread<T>(net, plan.by_team ? choice.most() - 1 : 0, nullptr, {}, counter);
   workspace.reserve(plan.by_team ? 1 : choice.most(),
                     planes * plane + net.outputs * plan.samples + counter.used());
 
+  bool agreed = true;  // what the first thread of a team tells the others
   const auto process = [&](const Block& block, const Team& team, int worker) {
-    const Share<T> share = Share<T>::of(team, tiles_for<T>(block.samples));
-    const Range samples_here = share.samples(block);
+    const Share<T> share = Share<T>::of(team, block.samples);
+    const Range samples_here = share.samples_from(block.first);
     const Index first = samples_here.begin, count = samples_here.end - first;
-    if (count == 0) return;
     Carver<T> carve(workspace.memory(worker));
     T* y = carve.take(plane) + share.offset(net.dim);
     T* state = carve.take(plane) + share.offset(net.dim);
@@ -77,22 +85,22 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, c
     T* details = carve.take(stage_planes * plane) + share.offset(net.dim);
     const Stages<T> stages{values, details, plane, net.detail_planes()};
     T* z = carve.take(net.outputs * plan.samples) + share.offset(net.outputs);
-    const StageScratch<T> scratch = carve_thread<T>(net, team.rank(), state, carve);
+    const Pulse pulse{workspace.watch, worker == 0 && team.rank() == 0};
+    const StageScratch<T> scratch = carve_thread<T>(net, team.rank(), state, pulse, carve);
 
     rows_to_plane(X + first * net.features, count, net.features, net.dim, y);
     state_rows.write(0, y, first, count);
     for (Index j = 0; j < net.layers; ++j) {
-      if (!goes_on(workspace, net, share, worker == 0 && team.rank() == 0)) return;
-      integrator.evaluate_stages(j, y, stages, scratch, share.tiles);
-      integrator.advance(j, y, stages, y, share.tiles);
+      if (!team.agree(goes_on(workspace, net, share, pulse.is_caller), agreed)) return;
+      integrator.step(j, y, stages, y, scratch, share);
       state_rows.write(j + 1, y, first, count);
     }
     final_rows.write(0, y, first, count);
     if (!out.outputs) return;
-    read_out(net, u, y, z, share.tiles);
+    read_out(net, u, y, z, share);
     plane_to_rows(z, count, net.outputs, net.outputs, out.outputs + first * net.outputs);
   };
-  for_each_block(samples, plan, choice.threads(), process, [](const Block&, int) {});
+  for_each_block(samples, plan, choice.threads(), process);
   if (workspace.watch) workspace.watch->throw_if_stopped();
 }
 
@@ -101,17 +109,17 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, c
 template <class T>
 void tangent(const Network& net, const T* controls, const T* X, Index samples, const T* direction,
              const T* dX, T* tangents, Workspace<T>& workspace) {
-  BlockPlan plan = plan_blocks<T>(net, samples);
+  BlockPlan plan = plan_rows<T>(net, samples);
   plan.by_team = false;
   const Index plane = net.dim * plan.samples;
-  const ThreadChoice choice(2 * forward_work(net, samples), parallel_parts<T>(plan, samples));
+  const ThreadChoice choice(2 * forward_work(net, samples), parallel_parts<T>(net, plan, samples));
   const Tangent<T> sweep(net, field_controls(net, controls, 0, workspace),
                          field_controls(net, direction, 1, workspace));
   const StateRows<T> tangent_rows(tangents, net, samples);
   const Index scratch_planes = Tangent<T>::scratch_planes(net.stages);
   const Index stage_planes = net.stages * net.detail_planes();
   Carver<T> counter(nullptr);
-  carve_thread<T>(net, 0, nullptr, counter);
+  carve_thread<T>(net, 0, nullptr, {}, counter);
   workspace.reserve(choice.most(), (3 + net.stages + stage_planes + scratch_planes) * plane + counter.used());
 
   const auto process = [&](const Block& block, const Team&, int worker) {
@@ -124,7 +132,7 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
     T* details = carve.take(stage_planes * plane);
     const Stages<T> stages{values, details, plane, net.detail_planes()};
     T* planes = carve.take(scratch_planes * plane);
-    const StageScratch<T> scratch = carve_thread<T>(net, 0, state, carve);
+    const StageScratch<T> scratch = carve_thread<T>(net, 0, state, {workspace.watch, worker == 0}, carve);
 
     rows_to_plane(X + block.first * net.features, block.samples, net.features, net.dim, y);
     if (dX)
@@ -132,14 +140,14 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
     else
       std::fill_n(v, plane, T(0));
     tangent_rows.write(0, v, block.first, block.samples);
-    const Share<T> share{0, tiles, tiles};
+    const Share<T> share(tiles);
     for (Index j = 0; j < net.layers; ++j) {
       if (!goes_on(workspace, net, share, worker == 0)) return;
       sweep.step(j, y, v, stages, scratch, planes, tiles);
       tangent_rows.write(j + 1, v, block.first, block.samples);
     }
   };
-  for_each_block(samples, plan, choice.threads(), process, [](const Block&, int) {});
+  for_each_block(samples, plan, choice.threads(), process);
   if (workspace.watch) workspace.watch->throw_if_stopped();
 }
 

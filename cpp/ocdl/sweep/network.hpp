@@ -1,11 +1,13 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ocdl/field/field.hpp"
+#include "ocdl/field/narrow_dense.hpp"
 #include "ocdl/parallel.hpp"
 #include "ocdl/tableau/tableau.hpp"
 
@@ -59,6 +61,8 @@ struct Network {
       std::fill(live.begin() + group->first, live.begin() + group->last, matters);
       if (group->is_implicit) largest_group = std::max(largest_group, group->size());
     }
+    first_live = std::find(live.begin(), live.end(), true) - live.begin();
+    last_live = std::find(live.rbegin(), live.rend(), true).base() - live.begin() - 1;
     add_parts();
   }
 
@@ -72,8 +76,17 @@ struct Network {
   std::vector<StageGroup> groups;
   Index largest_group = 0;  ///< of the stages that are solved for together; 0: the method is explicit
   std::vector<bool> live;
+  Index first_live, last_live;  ///< of the stages
 
   bool is_live(Index stage) const { return live[static_cast<std::size_t>(stage)]; }
+  /// With which stage i counts for the next state.
+  double weight(Index i) const { return residual ? tableau.b()(i) : 1; }
+  /// Whether its sweeps take the fused kernels of narrow_dense.hpp.
+  template <class T>
+  bool is_narrow() const {
+    return ocdl::is_narrow<T>(dim) && facts_of(field_kind).swept_as == FieldKind::dense && !largest_group &&
+           stages <= Combination<T>::capacity;
+  }
 
   /// The parts of the controls in their order: those of the field, the time steps, those of the readout.
   std::vector<Part> parts;
@@ -109,7 +122,7 @@ struct Network {
                          std::vector<Index> shape) {
       const Index begin = parts.empty() ? 0 : parts.back().place.end;
       // Sizes beyond any memory stay there instead of overflowing: such a network can be described, not used.
-      constexpr Index beyond_memory = Index(1) << 58;
+      constexpr Index beyond_memory = std::numeric_limits<Index>::max() / 32;
       Index size = 1;
       for (const Index length : shape)
         size = length > 0 && size > beyond_memory / length ? beyond_memory : size * length;

@@ -6,7 +6,7 @@
 namespace ocdl {
 
 /// What stands behind the flow: a function of the outputs, of which a pull-back needs the slopes. It is asked
-/// tile by tile, between the two sweeps of a block, by several threads at once.
+/// between the two sweeps of a block, by several threads at once, each for its tiles.
 template <class T>
 class Seed {
  public:
@@ -16,9 +16,10 @@ class Seed {
   virtual bool needs_outputs() const = 0;
   /// Numbers of scratch memory for a tile.
   virtual Index scratch_size() const = 0;
-  /// The function's value on tile t of the block, and unless null its slopes (outputs x width), 0 in the
-  /// padding.
-  virtual Wide<T> evaluate(const Block& block, Index t, const T* outputs, T* slopes, T* scratch) const = 0;
+  /// The function's values on some tiles of the block, and unless null its slopes (outputs x width each), 0
+  /// in the padding. Pointers are to the first of these tiles.
+  virtual void evaluate(const Block& block, Range tiles, const T* outputs, T* slopes, T* scratch,
+                        Wide<T>* values) const = 0;
 };
 
 /// Slopes that are known beforehand, rows of (samples, outputs).
@@ -29,15 +30,15 @@ class GivenSlopes : public Seed<T> {
 
   bool needs_outputs() const override { return false; }
   Index scratch_size() const override { return 0; }
-  Wide<T> evaluate(const Block& block, Index t, const T*, T* slopes, T*) const override {
+  void evaluate(const Block& block, Range tiles, const T*, T* slopes, T*, Wide<T>* values) const override {
     constexpr Index width = tile_width<T>;
-    for (Index s = 0; s < width; ++s) {
-      const Index in_block = t * width + s;
-      const bool padding = in_block >= block.samples;
-      const T* row = rows_ + (block.first + in_block) * outputs_;
-      for (Index o = 0; o < outputs_; ++o) slopes[o * width + s] = padding ? T(0) : row[o];
+    std::fill_n(values, tiles.end - tiles.begin, Wide<T>{});
+    for (Index s = tiles.begin * width; s < tiles.end * width; ++s) {
+      const bool padding = s >= block.samples;
+      const T* row = rows_ + (block.first + s) * outputs_;
+      T* lane = slopes + (s / width - tiles.begin) * outputs_ * width + s % width;
+      for (Index o = 0; o < outputs_; ++o) lane[o * width] = padding ? T(0) : row[o];
     }
-    return {};
   }
 
  private:
@@ -69,6 +70,13 @@ struct Derivatives {
   bool any() const { return controls || inputs || costates; }
 };
 
+/// Begins a sum of so many samples, which may be a part of all, and unless null of their gradients.
+template <class T>
+void start_sum(const Network& net, const Shards& shards, Index samples, T* gradient,
+               Workspace<T>& workspace) {
+  workspace.tree.start(shards, shards.count(samples), net.control_size(), gradient);
+}
+
 /// The derivatives of seed(outputs) + sum <slopes, states> over all samples, and the seed's value: forward
 /// and backward, block by block. Without a seed the outputs do not count; without derivatives there is no way
 /// back.
@@ -80,7 +88,8 @@ class PullBack {
       : PullBack(net, controls, X, samples, seed, state_slopes, derivatives, workspace,
                  plan_blocks<T>(net, samples)) {}
 
-  /// With a plan of one's own: the result's bits depend on the cut into blocks, not on the storage.
+  /// With a plan of one's own: the result's bits depend on the cut into blocks and shards, not on the
+  /// storage.
   PullBack(const Network& net, const T* controls, const Passive<T>* X, Index samples, const Seed<T>* seed,
            const StateSlopes<T>& state_slopes, const Derivatives<T>& derivatives, Workspace<T>& workspace,
            const BlockPlan& plan)
@@ -99,18 +108,26 @@ class PullBack {
     if (!out_.any()) plan_.storage = Storage::states_only;
   }
 
+  /// The seed's value.
   Wide<T> run() {
+    start_sum(net_, plan_.shards, samples_, out_.controls, workspace_);
+    add_up();
+    if (out_.controls) pull_back_controls(net_, out_.controls);
+    return workspace_.tree.finished()[0].value;
+  }
+
+  /// The same of a piece of the samples, after those before it: what is summed stays in the workspace's tree,
+  /// and the field's map is not pulled back yet.
+  void add_up() {
     const double sweeps = (out_.any() ? 2.5 : 1) * (is_dual<T> ? 3 : 1);
-    const ThreadChoice choice(sweeps * forward_work(net_, samples_), parallel_parts<T>(plan_, samples_));
+    const ThreadChoice choice(sweeps * forward_work(net_, samples_),
+                              parallel_parts<T>(net_, plan_, samples_));
     workspace_.reserve(plan_.by_team ? 1 : choice.most(), memory_size(choice.most()));
-    value_ = Wide<T>{};
     for_each_block(
         samples_, plan_, choice.threads(),
         [&](const Block& block, const Team& team, int worker) { process(block, team, worker); },
-        [&](const Block& block, int worker) { merge(block, worker); });
+        [&](const Block& block, const Team& team, int worker) { merge(block, team, worker); });
     if (workspace_.watch) workspace_.watch->throw_if_stopped();
-    if (out_.controls) pull_back_controls(net_, out_.controls);
-    return value_;
   }
 
  private:
@@ -126,7 +143,6 @@ class PullBack {
   BlockPlan plan_;
   Integrator<T> integrator_;
   StateRows<T> costate_rows_;
-  Wide<T> value_{};
   bool goes_on_ = true;  ///< what the first thread of a team tells the others
 
   /// A worker's memory: the same pieces for every block.
@@ -160,8 +176,9 @@ class PullBack {
     m.adjoint.eta = carver.take(backward ? net_.stages * plane() : 0);
     m.adjoint.panels = carver.take(backward ? panel::transposed_size<T>(net_.dim, tiles) : 0);
     m.adjoint.tile_dots = carver.take(backward ? tiles * lanes<T> : 0);
-    // A team adds to the result itself; a thread with a block of its own hands in a sum.
-    m.gradient = plan_.by_team ? out_.controls : carver.take(out_.controls ? net_.control_size() : 0);
+    // A team adds to the shard's sum itself; a thread with a block of its own hands in one.
+    m.gradient =
+        plan_.by_team ? workspace_.tree.open().vector : carver.take(out_.controls ? net_.control_size() : 0);
     if (!out_.controls) m.gradient = nullptr;
     const Index equations = StageEquations<T>::scratch_size(net_);
     carver.take(rank * (panel::scratch_size<T>() + equations));
@@ -171,7 +188,7 @@ class PullBack {
   }
 
   StageScratch<T> stage_scratch(const Memory& memory, Index offset) const {
-    return {memory.stage + offset, memory.adjoint.product, memory.adjoint.equations};
+    return {memory.stage + offset, memory.adjoint.product, memory.adjoint.equations, memory.adjoint.pulse};
   }
 
   Index memory_size(int threads) const {
@@ -181,65 +198,63 @@ class PullBack {
   }
 
   void process(const Block& block, const Team& team, int worker) {
-    const Memory memory = carve(Carver<T>(workspace_.memory(worker)), team.rank());
-    const Share<T> share = Share<T>::of(team, tiles_for<T>(block.samples));
+    Memory memory = carve(Carver<T>(workspace_.memory(worker)), team.rank());
+    const Share<T> share = Share<T>::of(team, block.samples);
     const Trajectory<T> trajectory(memory.trajectory, plane(), stored_layers(), net_.stages,
                                    net_.detail_planes(), plan_.storage);
     const bool is_caller = worker == 0 && team.rank() == 0;
-    if (!team.agree(run_forward(block, share, trajectory, memory, is_caller), goes_on_)) return;
+    memory.adjoint.pulse = {workspace_.watch, is_caller};
+    if (!run_forward(block, share, trajectory, memory, is_caller)) return;
     if (seed_) run_seed(block, share, trajectory.state(stored_layers()), memory);
-    if (out_.any()) run_backward(block, share, trajectory, memory, team, is_caller);
+    if (out_.any()) run_backward(block, share, trajectory, memory, is_caller);
   }
 
   /// Whether it came to its end.
   bool run_forward(const Block& block, const Share<T>& share, const Trajectory<T>& trajectory,
-                   const Memory& memory, bool is_caller) const {
+                   const Memory& memory, bool is_caller) {
     const Index offset = share.offset(net_.dim);
-    const Range samples = share.samples(block);
+    const Range samples = share.samples_from(block.first);
     rows_to_plane(X_ + samples.begin * net_.features, samples.end - samples.begin, net_.features, net_.dim,
                   trajectory.state(0) + offset);
     for (Index j = 0; j < net_.layers; ++j) {
-      if (!goes_on(workspace_, net_, share, is_caller)) return false;
+      if (!share.team.agree(goes_on(workspace_, net_, share, is_caller), goes_on_)) return false;
       const T* y = trajectory.state(std::min(j, stored_layers())) + offset;
       T* next = trajectory.state(std::min(j + 1, stored_layers())) + offset;
       const Stages<T> stages = trajectory.stages(j, offset);
-      integrator_.evaluate_stages(j, y, stages, stage_scratch(memory, offset), share.tiles);
-      integrator_.advance(j, y, stages, next, share.tiles);
+      integrator_.step(j, y, stages, next, stage_scratch(memory, offset), share);
     }
     return true;
   }
 
   void run_seed(const Block& block, const Share<T>& share, const T* final_state, const Memory& memory) const {
-    const Index tile = net_.outputs * tile_width<T>, scratch = seed_->scratch_size();
+    const Index offset = share.offset(net_.outputs);
     if (seed_->needs_outputs())
-      read_out(net_, u_, final_state + share.offset(net_.dim), memory.outputs + share.offset(net_.outputs),
-               share.tiles);
-    Wide<T>* values = reinterpret_cast<Wide<T>*>(memory.tile_values);
-    for (Index t = share.first; t < share.first + share.tiles; ++t)
-      values[t] = seed_->evaluate(block, t, memory.outputs + t * tile,
-                                  out_.any() ? memory.output_slopes + t * tile : nullptr,
-                                  memory.seed_scratch + t * scratch);
+      read_out(net_, u_, final_state + share.offset(net_.dim), memory.outputs + offset, share);
+    seed_->evaluate(block, {share.first, share.first + share.tiles}, memory.outputs + offset,
+                    out_.any() ? memory.output_slopes + offset : nullptr,
+                    memory.seed_scratch + share.first * seed_->scratch_size(),
+                    reinterpret_cast<Wide<T>*>(memory.tile_values) + share.first);
   }
 
   void run_backward(const Block& block, const Share<T>& share, const Trajectory<T>& trajectory,
-                    const Memory& memory, const Team& team, bool is_caller) {
+                    const Memory& memory, bool is_caller) {
     const Index offset = share.offset(net_.dim);
-    const Range samples = share.samples(block);
+    const Range samples = share.samples_from(block.first);
     const Index count = samples.end - samples.begin;
     const bool accumulate = plan_.by_team && block.number > 0;
     T* p = memory.costate;
-    pull_back_outputs(share, trajectory.state(net_.layers), memory, team, accumulate);
+    pull_back_outputs(share, trajectory.state(net_.layers), memory, accumulate);
     add_state_slopes(net_.layers, p + offset, samples);
     costate_rows_.write(net_.layers, p + offset, samples.begin, count);
 
     const Adjoint<T> adjoint(net_, swept_, memory.gradient, accumulate);
     for (Index j = net_.layers - 1; j >= 0; --j) {
-      if (!team.agree(goes_on(workspace_, net_, share, is_caller), goes_on_)) return;
+      if (!share.team.agree(goes_on(workspace_, net_, share, is_caller), goes_on_)) return;
       const T* y = trajectory.state(j);
       if (trajectory.storage() == Storage::states_only)
         integrator_.evaluate_stages(j, y + offset, trajectory.stages(j, offset),
-                                    stage_scratch(memory, offset), share.tiles);
-      adjoint.step(j, y, trajectory, p, memory.adjoint, share, team);
+                                    stage_scratch(memory, offset), share);
+      adjoint.step(j, y, trajectory, p, memory.adjoint, share);
       add_state_slopes(j, p + offset, samples);
       costate_rows_.write(j, p + offset, samples.begin, count);
     }
@@ -248,24 +263,23 @@ class PullBack {
   }
 
   /// p = W^T slopes of the outputs, and the gradient of the readout; 0 where the outputs do not count.
-  void pull_back_outputs(const Share<T>& share, const T* final_state, const Memory& memory, const Team& team,
+  void pull_back_outputs(const Share<T>& share, const T* final_state, const Memory& memory,
                          bool accumulate) const {
     T* p = memory.costate + share.offset(net_.dim);
     const Controls<T> du = net_.split(memory.gradient);
     if (!seed_) {
       std::fill_n(p, share.tiles * net_.dim * tile_width<T>, T(0));
-      if (du && !accumulate && team.rank() == 0) {
+      if (du && !accumulate && share.team.rank() == 0) {
         du.W().setZero();
         du.mu().setZero();
       }
       return;
     }
     if (du)
-      outer_product(net_.outputs, net_.dim, memory.output_slopes, final_state, share.block_tiles, accumulate,
-                    du.W().data(), du.mu().data(), memory.adjoint.panels, team);
+      outer_product(net_.outputs, net_.dim, memory.output_slopes, final_state, share, accumulate,
+                    du.W().data(), du.mu().data(), memory.adjoint.panels);
     transposed_product(net_.outputs, net_.dim, u_.W().data(),
-                       memory.output_slopes + share.offset(net_.outputs), p, share.tiles,
-                       memory.adjoint.product);
+                       memory.output_slopes + share.offset(net_.outputs), p, share, memory.adjoint.product);
   }
 
   /// Adds the slopes of state j, if there are any, to its costate; the padding keeps its 0.
@@ -280,13 +294,19 @@ class PullBack {
     }
   }
 
-  void merge(const Block& block, int worker) {
-    const Memory memory = carve(Carver<T>(workspace_.memory(worker)), 0);
+  /// Adds a block to its shard, and a complete shard to those before it.
+  void merge(const Block& block, const Team& team, int worker) {
+    if (team.rank() == 0) add_to_shard(block, carve(Carver<T>(workspace_.memory(worker)), 0));
+    if (block.ends_shard) workspace_.tree.close(team);
+  }
+
+  void add_to_shard(const Block& block, const Memory& memory) {
+    auto& shard = workspace_.tree.open();
     const Wide<T>* values = reinterpret_cast<const Wide<T>*>(memory.tile_values);
-    for (Index t = 0; seed_ && t < tiles_for<T>(block.samples); ++t) value_ += values[t];
+    for (Index t = 0; seed_ && t < tiles_for<T>(block.samples); ++t) shard.value += values[t];
     if (!out_.controls || plan_.by_team) return;
     for (Index n = 0; n < net_.control_size(); ++n)
-      out_.controls[n] = block.number == 0 ? memory.gradient[n] : out_.controls[n] + memory.gradient[n];
+      shard.vector[n] = block.number == 0 ? memory.gradient[n] : shard.vector[n] + memory.gradient[n];
   }
 };
 

@@ -17,7 +17,7 @@ namespace ocdl {
 /// which the tangents solve, and the adjoints with M^T. Lanes never wait for their neighbours: one that has
 /// converged keeps its numbers.
 ///
-/// Where they are not 0, `Dim` and `Stages` are the dimension and the size of the group: of planar data,
+/// Where they are not 0, `Dim` and `Group` are the dimension and the size of the group: of planar data,
 /// which is common, the equations of a pack stay in registers. `with_stage_equations` chooses.
 template <class T, int Dim = 0, int Group = 0>
 class StageEquations {
@@ -35,20 +35,21 @@ class StageEquations {
 
   /// The k_i at the state y, with the field's details; NaN in the lanes where Newton's method does not
   /// converge.
-  [[gnu::noinline]] void solve(const T* y, const Stages<T>& stages, T* product, T* memory,
-                               Index tiles) const {
+  [[gnu::noinline]] void solve(const T* y, const Stages<T>& stages, T* product, T* memory, Index tiles,
+                               const Pulse& pulse) const {
     for_chunks(tiles, [&](Index offset, Index count) {
-      solve_chunk(y + offset, stages.from(offset), product, carve(net_, Carver<T>(memory)), count);
+      solve_chunk(y + offset, stages.from(offset), product, carve(net_, Carver<T>(memory)), count, pulse);
     });
   }
 
   /// x <- M^-1 x, or M^-T x, for a plane x + i stride of each stage i of the group.
   [[gnu::noinline]] void solve_linear(bool transposed, const Stages<T>& stages, T* x, Index stride, T* memory,
-                                      Index tiles) const {
+                                      Index tiles, const Pulse& pulse) const {
     for_chunks(tiles, [&](Index offset, Index count) {
       const Scratch scratch = carve(net_, Carver<T>(memory));
       write_slopes(stages.from(offset), scratch, count);
       for_packs(count, [&](Index at, Index) {
+        if (!goes_on(pulse)) return;
         assemble(transposed, scratch, at);
         for_entries([&](Index i, Index r, Index n) {
           const Index here = offset + at + r * tile_width<T>;
@@ -113,6 +114,14 @@ class StageEquations {
     return s;
   }
 
+  /// Asked before every elimination, which takes long where there are many unknowns. What has been stopped
+  /// leaves numbers that nobody uses.
+  bool goes_on(const Pulse& pulse) const {
+    if constexpr (Dim != 0) return true;
+    const auto unknowns = static_cast<double>(size());
+    return pulse.goes_on(unknowns * unknowns * unknowns / 6);
+  }
+
   T h() const { return u_.h(j_); }
   double a(Index i, Index l) const { return net_.tableau.A()(group_.first + i, group_.first + l); }
 
@@ -138,15 +147,15 @@ class StageEquations {
       for (Index r = 0; r < dim(); ++r, n += lanes<T>) f(i, r, n);
   }
 
-  void solve_chunk(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch,
-                   Index tiles) const {
+  void solve_chunk(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch, Index tiles,
+                   const Pulse& pulse) const {
     for (Index i = group_.first; i < group_.last; ++i) std::fill_n(stages.value(i), field_.run(tiles), T(0));
     std::fill_n(scratch.open, tiles * tile_width<T>, T(1));
-    bool goes_on = true;
-    for (int step = 0; step < most_steps && goes_on; ++step)
-      goes_on = newton_step(y, stages, product, scratch, tiles, false);
+    bool is_open = true;
+    for (int step = 0; step < most_steps && is_open; ++step)
+      is_open = newton_step(y, stages, product, scratch, tiles, false, pulse);
     // The values have converged. Whatever a number carries along is exact one step later.
-    if constexpr (!std::floating_point<T>) newton_step(y, stages, product, scratch, tiles, true);
+    if constexpr (!std::floating_point<T>) newton_step(y, stages, product, scratch, tiles, true, pulse);
     evaluate_states(y, stages, scratch, tiles);
     for (Index i = 0; i < count(); ++i) evaluate(i, stages.planes(group_.first + i), scratch, product, tiles);
     give_up_open_lanes(stages, scratch, tiles);
@@ -155,7 +164,7 @@ class StageEquations {
   /// k <- k + M^-1 (f - k) in the lanes that have not converged, or in all. Whether any has not converged
   /// yet.
   bool newton_step(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch, Index tiles,
-                   bool all_lanes) const {
+                   bool all_lanes, const Pulse& pulse) const {
     evaluate_states(y, stages, scratch, tiles);
     for (Index i = 0; i < count(); ++i) {
       StagePlanes<T> at = stages.planes(group_.first + i);
@@ -163,11 +172,11 @@ class StageEquations {
       evaluate(i, at, scratch, product, tiles);
       field_.write_slope(at, scratch.slope(i), tiles);
     }
-    bool goes_on = false;
+    bool is_open = false;
     for_packs(tiles, [&](Index at, Index number) {
       T* open = scratch.open + number * lanes<T>;
       const auto moving = value_size<T>(all_lanes ? broadcast<T>(T(1)) : load(open)) > Sizes<T>{};
-      if (!any_lane(moving)) return;
+      if (!any_lane(moving) || !goes_on(pulse)) return;
       assemble(false, scratch, at);
       for_entries([&](Index i, Index r, Index n) {
         const Index here = at + r * tile_width<T>;
@@ -184,9 +193,9 @@ class StageEquations {
       });
       const auto has_converged = moved <= scale * tolerance;
       store<T>(open, select(has_converged, Pack<T>{}, load(open)));
-      goes_on |= any_lane(value_size<T>(select(is_finite, load(open), Pack<T>{})) > Sizes<T>{});
+      is_open |= any_lane(value_size<T>(select(is_finite, load(open), Pack<T>{})) > Sizes<T>{});
     });
-    return goes_on;
+    return is_open;
   }
 
   static Pack<T> not_a_number() { return broadcast<T>(T(std::numeric_limits<Real>::quiet_NaN())); }

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "ocdl/kernel/pack.hpp"
+#include "ocdl/memory.hpp"
+#include "ocdl/sweep/shard_tree.hpp"
 #include "ocdl/watch.hpp"
 
 namespace ocdl {
@@ -14,12 +16,22 @@ class Workspace {
  public:
   /// Who may stop the evaluation; nobody: null.
   Watch* watch = nullptr;
+  /// The sums over the shards.
+  ShardTree<T> tree;
 
   /// Memory for `workers`, `size` numbers each.
   void reserve(int workers, Index size) {
     if (static_cast<int>(memory_.size()) < workers) memory_.resize(static_cast<std::size_t>(workers));
+    const double bytes = static_cast<double>(size) * sizeof(T) * workers;
     for (int w = 0; w < workers; ++w)
-      if (auto& own = memory_[static_cast<std::size_t>(w)]; own.size() < size) own.resize(size);
+      if (auto& own = memory_[static_cast<std::size_t>(w)]; own.size() < size) {
+        if (w == 0) require_memory(bytes, purpose(workers));
+        try {
+          own.resize(size);
+        } catch (const std::bad_alloc&) {
+          throw OutOfMemory(purpose(workers) + " takes " + in_units(bytes) + ", which the system refuses");
+        }
+      }
   }
   T* memory(int worker) { return memory_[static_cast<std::size_t>(worker)].data(); }
   /// Memory of all workers for controls, or a direction of theirs, that a field maps; see field_controls.hpp.
@@ -30,24 +42,32 @@ class Workspace {
   }
   /// Gives memory back to the system where it is much: what one large evaluation took does not stay for ever.
   void trim(Index most_bytes = Index(1) << 27) {
-    Index bytes = 0;
+    Index bytes = tree.bytes();
     for (const auto& own : memory_) bytes += own.size() * Index(sizeof(T));
-    if (bytes > most_bytes) memory_.clear();
+    if (bytes <= most_bytes) return;
+    memory_.clear();
+    tree.release();
   }
 
  private:
+  static std::string purpose(int workers) {
+    return "the sweep of a block of samples through all layers, by " + std::to_string(workers) +
+           (workers == 1 ? " thread," : " threads at once,");
+  }
+
   std::vector<Eigen::Array<T, Eigen::Dynamic, 1>> memory_;
   std::array<Eigen::Array<T, Eigen::Dynamic, 1>, 2> mapped_controls_;
 };
 
-/// Cuts pieces from a worker's memory, or only counts them where there is none yet.
+/// Cuts pieces from a worker's memory, or only counts them where there is none yet. They are whole packs, so
+/// that none of the next piece lies across two cache lines.
 template <class T>
 class Carver {
  public:
   explicit Carver(T* memory) : memory_(memory) {}
   T* take(Index size) {
     T* piece = memory_ ? memory_ + used_ : nullptr;
-    used_ += size;
+    used_ += (size + lanes<T> - 1) / lanes<T> * lanes<T>;
     return piece;
   }
   Index used() const { return used_; }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from ocdl.analysis import identities
 from ocdl.analysis.observed_order import Convergence, convergence
 from ocdl.analysis.sensitivity import sensitivity
 from ocdl.analysis.taylor import Taylor
+from ocdl.base import markup
 from ocdl.base.randomness import random_source
 from ocdl.base.validation import FloatArray
 from ocdl.model.activations import ACTIVATIONS
@@ -56,7 +56,7 @@ class Certificate:
     taylor : Taylor
         Remainders of J along a direction of all controls: steps, order0, order1, slope0, slope1.
     drift : ndarray of shape (layers + 1,)
-        |<p[j], v[j]> - <p[0], v[0]>| of the worst sample, relative to |p| |v|.
+        ``|<p[j], v[j]> - <p[0], v[0]>|`` of the worst sample, relative to ``|p| |v|``.
     drift_limit : float
         What counts as roundoff in it.
     convergence : Convergence
@@ -64,7 +64,22 @@ class Certificate:
     residuals : mapping of names to floats
         The norm of the projected gradient for each part of the controls.
     sensitivity : ndarray of shape (samples,)
-        |dJ_i/dx_i|, the norm of the derivative of each sample's loss with respect to the sample.
+        ``|dJ_i/dx_i|``, the norm of the derivative of each sample's loss with respect to the sample.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> X, y = ocdl.datasets.make_spiral(50, random_state=0)
+    >>> net = ocdl.Network(2, 5, tableau="midpoint")
+    >>> report = net.certify(net.init(random_state=0), X, y)
+    >>> report.passed, report.network is net, len(report.checks) > 5
+    (True, True, True)
+    >>> bool(report.taylor.slope1 > 1.9), bool(report.drift.max() < report.drift_limit)
+    (True, True)
+    >>> report.convergence.order > 1.8, sorted(report.residuals)
+    (True, ['K', 'W', 'b', 'mu'])
+    >>> report.sensitivity.shape
+    (50,)
     """
 
     network: Flow
@@ -78,6 +93,15 @@ class Certificate:
 
     @property
     def passed(self) -> bool:
+        """Whether no check fails.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> net = ocdl.Network(1, 3)
+        >>> net.certify(net.init(random_state=0), [[0.0], [1.0]], [0, 1]).passed
+        True
+        """
         return all(check.passed is not False for check in self.checks)
 
     def __str__(self) -> str:
@@ -90,11 +114,7 @@ class Certificate:
         return f"<Certificate: {self._summary()}>"
 
     def _repr_html_(self) -> str:
-        def row(tag: str, cells: tuple[str, ...]) -> str:
-            return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-        rows = "".join(row("td", check.cells) for check in self.checks)
-        return f"<table>{row('th', HEAD)}{rows}</table><p>{html.escape(self._summary())}</p>"
+        return markup.table(HEAD, (check.cells for check in self.checks)) + markup.paragraph(self._summary())
 
     def _summary(self) -> str:
         judged = [check for check in self.checks if check.passed is not None]
@@ -116,16 +136,16 @@ def certify(
 ) -> Certificate:
     """Measure on these controls and data what the theory says, and return the findings as a table.
 
-    - The gradient is that of J: the Taylor remainders |J(u + e w) - J(u) - e <g, w>| fall like e^2, along a direction
-      of all controls, and of each part and the data by themselves. Directions are half random and half the gradient.
-      An error of the gradient is seen from about 1e-7 of the curvature of J on, in float32 1e-3. A float32 network that
-      enlarges differences a lot can fail: its gradient is not that accurate.
+    - The gradient is that of J: the Taylor remainders ``|J(u + e w) - J(u) - e <g, w>|`` fall like e^2, along a
+      direction of all controls, and of each part and the data by themselves. Directions are half random and half the
+      gradient. An error of the gradient is seen from about 1e-7 of the curvature of J on, in float32 1e-3. A float32
+      network that enlarges differences a lot can fail: its gradient is not that accurate.
     - Costates p and variations v have a product <p[j], v[j]> that is the same at all layers if the controls do not
       vary; if they do, its change is the sum over the layers of <dJ/du[j], w[j]>.
     - The tableau and its partner are a symplectic pair. With a weight of 0 there is no partner, and the general
       adjoint, by which all gradients are computed, needs none.
     - With 2, 4, 8, ... times as many layers and the same ODE, the flow converges with the order of the tableau.
-    - What is left of the gradient, part by part (for steps on the simplex |P(h - g) - h|), and how sensitive the
+    - What is left of the gradient, part by part (for steps on the simplex ``|P(h - g) - h|``), and how sensitive the
       losses are to the data: nothing has to hold there.
 
     Parameters
@@ -138,6 +158,13 @@ def certify(
     Returns
     -------
     Certificate
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit the network; the message names it, what came and what is accepted.
+    FloatingPointError
+        If the flow leaves the finite range; the message names the sample and the layer.
 
     Examples
     --------

@@ -32,14 +32,28 @@ FIELD_BOUNDS: dict[str, Callable[[FloatArray, float], FloatArray]] = {
 def lipschitz_bound(net: Flow, u: Controls) -> float:
     """Return an upper bound of the Lipschitz constant of the flow x -> y[N], from the controls alone.
 
-    With Lipschitz constants L_i of the field at the stages of a layer, L_i = |K[j, i]|_2 sup|sigma'| for the dense
+    With Lipschitz constants L_i of the field at the stages of a layer, ``L_i = |K[j, i]|_2 sup|sigma'|`` for the dense
     field, differences of states grow at most by ::
 
         1 + |h[j]| sum_i |w[i]| L_i r_i,    r = (I - M)^-1 (1, ..., 1),    M[i, l] = |h[j]| |A[i, l]| L_l
 
     with the coefficients A and weights w of the tableau; the bound is the product over all layers. For an implicit
     method it is infinite where the spectral radius of M is not below 1. A feed-forward layer has the factor L. The
-    outputs W y[N] + mu change at most by |W|_2 times as much.
+    outputs W y[N] + mu change at most by ``|W|_2`` times as much.
+
+    Parameters
+    ----------
+    u : Controls
+
+    Returns
+    -------
+    float
+        Infinite where there is no bound.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the controls do not fit the network.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocdl.base import validation
+from ocdl.base import markup, validation
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
@@ -21,7 +21,7 @@ MOST_HALVINGS = 60  # beyond, nothing but roundoff would change
 
 @dataclass(frozen=True, eq=False)
 class Flips:
-    """Perturbations that change predictions.
+    """Perturbations that change predictions, as `Network.smallest_flip` finds them.
 
     Attributes
     ----------
@@ -31,11 +31,39 @@ class Flips:
         Where to, of length 1; zero where the gradient is.
     X : ndarray of shape (samples, features)
         The moved samples, ``X + distance * direction``; NaN where no change was found.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> net = ocdl.Network(1, 1)
+    >>> flips = net.smallest_flip(net.controls(W=[[1.0]]), [[0.25], [-3.0]])
+    >>> flips
+    <Flips: 1 of 2 predictions can be changed, the nearest at 0.25>
+    >>> flips.distance.round(5).tolist(), flips.direction.tolist(), bool(flips.X[0, 0] <= 0)
+    ([0.25, inf], [[-1.0], [1.0]], True)
     """
 
     distance: FloatArray
     direction: FloatArray
     X: FloatArray
+
+    def __repr__(self) -> str:
+        return f"<Flips: {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        found = self.distance[np.isfinite(self.distance)]
+        if len(found) == 0:
+            return markup.paragraph(self._summary())
+        shares = (0, 25, 50, 75, 100)
+        rows = [(f"{share} %", f"{np.percentile(found, share):.4g}") for share in shares]
+        counts, _ = np.histogram(found, bins=min(20, len(found)))
+        table = markup.table(("share of the flips", "distance at most"), rows)
+        return markup.paragraph(self._summary()) + markup.bars(counts, "flips by distance") + table
+
+    def _summary(self) -> str:
+        found = np.isfinite(self.distance)
+        nearest = f", the nearest at {self.distance[found].min():.3g}" if found.any() else ""
+        return f"{found.sum()} of {len(found)} predictions can be changed{nearest}"
 
 
 def sensitivity(
@@ -44,7 +72,27 @@ def sensitivity(
     """Return the derivative of each sample's loss with respect to the sample, (samples, features).
 
     It is the costate p[0] without the weights of the mean: a large row is a sample whose loss a small perturbation
-    changes much. Parameters are those of `Network.value`; only the loss of the objective counts.
+    changes much.
+
+    Parameters
+    ----------
+    u : Controls
+    X : array_like of shape (samples, features)
+    y : array_like of shape (samples,) or (samples, outputs)
+        The targets, as for `Network.value`.
+    objective : Objective
+        Only its loss counts.
+
+    Returns
+    -------
+    ndarray of shape (samples, features)
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit the network; the message names it, what came and what is accepted.
+    FloatingPointError
+        If the flow leaves the finite range; the message names the sample and the layer.
 
     Examples
     --------
@@ -85,6 +133,13 @@ def smallest_flip(
     -------
     Flips
         The moved samples are predicted differently, to the last bit of their coordinates.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit the network; the message names it, what came and what is accepted.
+    FloatingPointError
+        If the flow leaves the finite range; the message names the sample and the layer.
 
     Examples
     --------

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ocdl.base import markup
 from ocdl.base.validation import FloatArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 
 __all__ = ["Stability", "stability"]
 
+MOST_ROWS = 40  # that a notebook shows; print shows all
 ENTRIES = 2**22  # of Jacobians that are held at a time, however many samples there are
 
 
@@ -28,12 +31,21 @@ class Stability:
     steps : ndarray of shape (layers,)
         The time steps h.
     growth : ndarray of shape (layers,)
-        The largest factor by which layer j stretches a variation, |v[j+1]| / |v[j]|: the norm of dy[j+1]/dy[j].
+        The largest factor by which layer j stretches a variation, ``|v[j+1]| / |v[j]|``: the norm of
+        ``dy[j+1]/dy[j]``.
     total_growth : ndarray of shape (layers,)
-        The same from the first state on, |v[j+1]| / |v[0]|.
+        The same from the first state on, ``|v[j+1]| / |v[0]|``.
     abscissa : ndarray of shape (layers,)
         The spectral abscissa of the vector field: the largest real part of an eigenvalue of df/dy at y[j]. For steps
         forward in time, variations grow where it is positive and do not where the flow is contractive.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> net = ocdl.Network(1, 2, activation="identity")
+    >>> report = net.stability(net.controls(K=[[[1.0]], [[-1.0]]]), [[1.0]])
+    >>> report.steps.tolist(), report.growth.tolist(), report.total_growth.tolist(), report.abscissa.tolist()
+    ([0.5, 0.5], [1.5, 0.5], [1.5, 0.75], [1.0, -1.0])
     """
 
     steps: NDArray[np.float64]
@@ -42,10 +54,18 @@ class Stability:
     abscissa: NDArray[np.float64]
 
     def __str__(self) -> str:
-        rows = zip(self.steps, self.growth, self.total_growth, self.abscissa, strict=True)
         lines = ["layer       step     growth      total   abscissa"]
-        lines += [f"{layer:5d}" + "".join(f" {number:10.4g}" for number in row) for layer, row in enumerate(rows)]
+        lines += [f"{layer:5d}" + "".join(f" {number:10.4g}" for number in row) for layer, row in self._rows()]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [(str(layer), *(f"{number:.4g}" for number in row)) for layer, row in self._rows()]
+        if len(rows) > MOST_ROWS:
+            rows = [*rows[: MOST_ROWS // 2], ("...",) * len(rows[0]), *rows[-(MOST_ROWS // 2) :]]
+        return markup.table(("layer", "step", "growth", "total growth", "abscissa"), rows)
+
+    def _rows(self) -> Iterator[tuple[int, tuple[float, ...]]]:
+        return enumerate(zip(self.steps, self.growth, self.total_growth, self.abscissa, strict=True))
 
 
 def stability(net: Flow, u: Controls, X: ArrayLike) -> Stability:
@@ -62,6 +82,13 @@ def stability(net: Flow, u: Controls, X: ArrayLike) -> Stability:
     -------
     Stability
         ``growth``, ``total_growth`` and ``abscissa``, one number per layer; it prints as a table.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit, or the network is feed-forward.
+    FloatingPointError
+        If the flow leaves the finite range; the message names the sample and the layer.
 
     Examples
     --------

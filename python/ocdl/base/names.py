@@ -32,6 +32,11 @@ def did_you_mean(text: str, known: Iterable[str], aliases: Mapping[str, str] = N
     return f"; did you mean {spellings[close[0]]!r}?" if close else ""
 
 
+def counted(count: int, one: str, several: str = "") -> str:
+    """Return a number with its noun: ``1 output``, ``2 outputs``; where the plural is no "s", it is given."""
+    return f"{count} {one}" if count == 1 else f"{count} {several or one + 's'}"
+
+
 def _spellings(names: list[str], aliases: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return plain spellings and what they stand for; of aliases only those of names that are known here."""
     return [(_plain(name), name) for name in names] + [

@@ -1,5 +1,7 @@
 """ocdl's own number of threads."""
 
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -7,6 +9,9 @@ from ocdl import _core
 from ocdl.base import validation
 
 __all__ = ["get_num_threads", "set_num_threads"]
+
+_chosen = threading.Event()  # by set_num_threads
+_here = threading.local()
 
 
 def set_num_threads(k: int) -> None:
@@ -22,6 +27,11 @@ def set_num_threads(k: int) -> None:
     k : int
         At least 1.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If `k` is no whole number, or below 1.
+
     Examples
     --------
     >>> import ocdl
@@ -32,11 +42,30 @@ def set_num_threads(k: int) -> None:
     >>> ocdl.set_num_threads(before)
     """
     _core.set_num_threads(validation.integer(k, f"set_num_threads({k!r:.80}): k", least=1))
+    _chosen.set()
 
 
 def get_num_threads() -> int:
-    """Return how many threads ocdl may use: what was set, else OpenMP's limit (OMP_NUM_THREADS, else the cores)."""
+    """Return how many threads ocdl may use: what was set, else OpenMP's limit (OMP_NUM_THREADS, else the cores).
+
+    A core that was built without OpenMP, as `build_info` says, computes with one thread whatever is set.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> ocdl.get_num_threads() >= 1
+    True
+    """
     return _core.get_num_threads()
+
+
+def are_threads_chosen() -> bool:
+    """Whether somebody has said how many threads there are: by a call, for a while, or by OMP_NUM_THREADS."""
+    return _chosen.is_set() or getattr(_here, "is_limited", False) or "OMP_NUM_THREADS" in os.environ
 
 
 @contextmanager
@@ -46,7 +75,9 @@ def limited_threads(k: int | None) -> Iterator[None]:
         yield
         return
     _core.set_num_threads_here(k)
+    _here.is_limited = True
     try:
         yield
     finally:
+        _here.is_limited = False
         _core.set_num_threads_here(0)

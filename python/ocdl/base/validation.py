@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ocdl import _core
-from ocdl.base.names import NO_ALIASES, did_you_mean, meant
+from ocdl.base.names import NO_ALIASES, counted, did_you_mean, meant
 
 FloatArray = NDArray[Any]  # float32 or float64, whichever the network has
 LabelArray = NDArray[np.int64]
@@ -97,9 +97,14 @@ def text(value: object, name: str) -> str:
     return value
 
 
+def plain_array(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
+    """Return real numbers as the core can view them, `dtype` in C order: the array itself where it is one already."""
+    return cast(FloatArray, value) if _is_plain(value, dtype) else _converted(value, name, dtype)
+
+
 def real_array(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
-    """Return real numbers as an array of `dtype` in C order: the array itself where it is one already."""
-    array = cast(FloatArray, value) if _is_plain(value, dtype) else _converted(value, name, dtype)
+    """Return the same of numbers that are finite."""
+    array = plain_array(value, name, dtype)
     bad = _core.first_non_finite(array)
     if bad >= 0:
         raise ValueError(_not_finite(value, array, bad, name, dtype))
@@ -155,8 +160,8 @@ def _not_finite(value: ArrayLike, array: FloatArray, bad: int, name: str, dtype:
     return f"{entry} is {original}; all of {name} must be finite"
 
 
-def samples(X: ArrayLike, features: int, dtype: np.dtype[Any], name: str = "X") -> FloatArray:
-    """Return data as rows of `features` numbers."""
+def samples(X: ArrayLike, features: int, dtype: np.dtype[Any], name: str = "X", least: int = 1) -> FloatArray:
+    """Return data as rows of `features` numbers, at least so many."""
     array = real_array(X, name, dtype)
     if array.ndim != 2:
         raise ValueError(
@@ -164,8 +169,8 @@ def samples(X: ArrayLike, features: int, dtype: np.dtype[Any], name: str = "X") 
             "a single sample is X.reshape(1, -1), a single feature X.reshape(-1, 1)"
         )
     if array.shape[1] != features:
-        raise ValueError(f"{name} has {array.shape[1]} features but the network takes {features}")
-    if array.shape[0] == 0:
+        raise ValueError(f"{name} has {counted(array.shape[1], 'feature')} but the network takes {features}")
+    if array.shape[0] < least:
         raise ValueError(f"{name} is empty: at least one sample is needed")
     return array
 
@@ -177,10 +182,11 @@ def labels(y: ArrayLike, n_samples: int, n_outputs: int) -> LabelArray:
     if array.ndim != 1:
         raise ValueError(f"y must have one dimension, (samples,), got shape {array.shape}")
     if array.shape[0] != n_samples:
-        raise ValueError(f"y has {array.shape[0]} labels but X has {n_samples} samples")
+        raise ValueError(f"y has {counted(array.shape[0], 'label')} but X has {counted(n_samples, 'sample')}")
     bad = _core.first_outside(array, 0, highest)
     if bad >= 0:
-        raise ValueError(f"y[{bad}] is {array[bad]}; a network with {n_outputs} outputs takes labels 0 to {highest}")
+        outputs = counted(n_outputs, "output")
+        raise ValueError(f"y[{bad}] is {array[bad]}; a network with {outputs} takes labels 0 to {highest}")
     return array
 
 
@@ -190,10 +196,10 @@ def numbers(y: ArrayLike, n_samples: int, n_outputs: int, dtype: np.dtype[Any], 
     accepted = [(n_samples, n_outputs)] + [(n_samples,)] * (n_outputs == 1)
     if array.shape not in accepted:
         if array.ndim in (1, 2) and array.shape[1:] in [shape[1:] for shape in accepted]:
-            raise ValueError(f"y has {array.shape[0]} targets but X has {n_samples} samples")
+            raise ValueError(f"y has {counted(array.shape[0], 'target')} but X has {counted(n_samples, 'sample')}")
         meant = " or ".join(f"{shape}" for shape in reversed(accepted))
         raise ValueError(f"y must have shape {meant}, a number for each sample and output, got {array.shape}")
-    if least > -math.inf and array.min() < least:
+    if least > -math.inf and array.min(initial=math.inf) < least:
         place = np.unravel_index(int(np.argmin(array)), array.shape)
         entry = f"y[{', '.join(str(int(i)) for i in place)}]"
         raise ValueError(f"{entry} is {array[place]}; this loss takes targets from {least:g} on")
@@ -223,25 +229,32 @@ def _whole_numbers(y: ArrayLike) -> LabelArray:
     return np.require(raw, LABEL_DTYPE, ["C", "A"])
 
 
-def weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any]) -> FloatArray | None:
-    """Return the samples' weights, none of them negative and their sum a number to divide by."""
+def weights(
+    sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any], *, are_all: bool = True
+) -> FloatArray | None:
+    """Return the samples' weights, none of them negative and, if they are all, their sum a number to divide by."""
     if sample_weight is None:
         return None
     array = real_array(sample_weight, "sample_weight", dtype)
     if array.shape != (n_samples,):
         raise ValueError(f"sample_weight must have shape ({n_samples},), one per sample, got {array.shape}")
-    lowest = int(np.argmin(array))
-    if array[lowest] < 0:
+    if n_samples and array.min() < 0:
+        lowest = int(np.argmin(array))
         raise ValueError(f"sample_weight[{lowest}] is {array[lowest]}; weights must not be negative")
-    if not array.any():
+    if are_all:
+        with np.errstate(over="ignore"):
+            require_total_weight(float(np.sum(array, dtype=np.float64)), dtype)
+    return array
+
+
+def require_total_weight(total: float, dtype: np.dtype[Any]) -> None:
+    """Raise where the sum of all weights is no number to divide by."""
+    if total == 0:
         raise ValueError("sample_weight is 0 for every sample; at least one must be positive")
-    with np.errstate(over="ignore"):
-        total = np.sum(array, dtype=np.float64)
     if not np.isfinite(total):
         raise ValueError("sample_weight has a sum beyond the range of float64; scale it down")
     if total < 1 / float(np.finfo(dtype).max):
         raise ValueError(f"sample_weight has a sum of {total}: its inverse is beyond the range of {dtype}; scale it up")
-    return array
 
 
 def shaped(value: ArrayLike, name: str, shape: tuple[int, ...], meaning: str, dtype: np.dtype[Any]) -> FloatArray:

@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import ocdl
-from ocdl.cli import bench, demo, info, inspect, predict, reproduce, train
-from ocdl.cli._output import UserError, printable
+from ocdl.base.names import did_you_mean
+from ocdl.cli import bench, demo, export, info, inspect, playground, predict, reproduce, selftest, train
+from ocdl.cli._output import FailedError, UserError, printable
 from ocdl.storage.container import ModelFileError
 from ocdl.tables.sheet import TableError
 
 __all__ = ["main"]
 
-COMMANDS = (demo, train, predict, inspect, reproduce, bench, info)
+COMMANDS = (demo, playground, train, predict, inspect, export, reproduce, bench, info, selftest)
 EXAMPLES = """\
 examples:
   ocdl demo
   ocdl train --data spiral --out spiral.ocdl
   ocdl predict spiral.ocdl points.csv"""
-MISTAKE, INTERRUPTED, NOBODY_READS = 2, 130, 141  # the shell's numbers for SIGINT and SIGPIPE: 128 + 2, 128 + 13
+OPTIONS_OF_OTHERS = {"output": "--out", "input": "--data", "label": "--target", "epochs": "--max-iter"}
+FAILED, MISTAKE, INTERRUPTED, NOBODY_READS = (
+    1,
+    2,
+    130,
+    141,
+)  # the shell's numbers for SIGINT and SIGPIPE: 128 + 2, 128 + 13
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 2 for a mistake of the user, 130 after Ctrl-C.
+    """Run the command line and return its exit code: 0, 1 (a check fails), 2 (a mistake of the user), 130 (Ctrl-C).
 
     A mistake is one line on stderr. An error in ocdl itself is no mistake of the user and keeps its traceback.
     """
+    _escape_what_cannot_be_written()
     try:
         return _run(argv)
     except BrokenPipeError:
@@ -38,6 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:
         _complain(str(interrupt) or "interrupted")
         code = INTERRUPTED
+    except FailedError as error:
+        _complain(str(error))
+        code = FAILED
     except (UserError, ModelFileError, TableError) as error:
         _complain(f"error: {error}")
         code = MISTAKE
@@ -64,6 +76,15 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse unknown options where the known ones are, which the parser of all commands is not."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            option = unknown[0].partition("=")[0]
+            hint = did_you_mean(option, self._option_string_actions, OPTIONS_OF_OTHERS)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see {self.prog} --help")
 
@@ -85,6 +106,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _complain(message: str) -> None:
     print("ocdl:", printable(" ".join(message.splitlines())), file=sys.stderr)
+
+
+def _escape_what_cannot_be_written() -> None:
+    r"""Let a terminal or a pipe that knows fewer characters, ASCII only say, see ``\xe9`` instead of an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _abandon_stdout_if_it_is_broken() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from PIL import Image, ImageSequence
 
 import ocdl
 from ocdl import page, plot
@@ -22,6 +23,7 @@ from ocdl.training.result import Result
 PANEL, WIDE = (2.7, 2.7), (5.8, 3.7)  # inches; small, so that letters are readable on a phone
 PIXELS_PER_INCH = 180
 FILM = "resnet"  # whose flow is shown: with equal steps every layer moves the points a little
+FRAMES_A_SECOND, FILM_WIDTH = 12, 520
 SPARSE = "odenet+simplex"
 STEP = page.Html("<code>y + h tanh(K y + b)</code>")
 NETWORKS = (
@@ -65,7 +67,9 @@ def demo_page(demo: Demo, header: tuple[str, ...], rows: list[tuple[str, ...]]) 
                     "step is not 0: one with step 0 does nothing and can be removed."
                 ),
             ),
-            page.section("The networks", page.table(("name", "time steps h", "a layer takes y to"), NETWORKS)),
+            page.section(
+                "The networks", page.table(("name", "time steps h", "a layer takes y to"), NETWORKS, stacked=True)
+            ),
             page.section("The data", _data(demo)),
             page.section(
                 "What they predict",
@@ -113,15 +117,30 @@ def _panels(demo: Demo, what: str, draw: Callable[..., Any]) -> page.Html:
 def _film(demo: Demo) -> page.Html:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "flow.gif"
-        plot.animate(demo.models[FILM], *demo.test, path=path, frames_per_layer=2, fps=12)
-        image = path.read_bytes()
-    return page.figure(
+        plot.animate(demo.models[FILM], *demo.test, path=path, frames_per_layer=2, fps=FRAMES_A_SECOND)
+        image, frames, (width, height) = _strip(path)
+    return page.film(
         image,
-        "image/gif",
+        "image/png",
+        frames=frames,
+        seconds=frames / FRAMES_A_SECOND,
+        size=(FILM_WIDTH, round(FILM_WIDTH * height / width)),
         alt=f"Animation: the layers of {FILM} unwind the spirals and move each class to its side of a line",
         caption=f"The points on their way through the layers of {FILM}.",
-        width=520,
     )
+
+
+def _strip(path: Path) -> tuple[bytes, int, tuple[int, int]]:
+    """Return the frames of a GIF below each other as a PNG, which a page can pause; how many, and the size of one."""
+    with Image.open(path) as film:
+        frames = [frame.convert("RGB") for frame in ImageSequence.Iterator(film)]
+    width, height = frames[0].size
+    strip = Image.new("RGB", (width, height * len(frames)))
+    for number, frame in enumerate(frames):
+        strip.paste(frame, (0, number * height))
+    file = BytesIO()
+    strip.quantize(dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    return file.getvalue(), len(frames), (width, height)
 
 
 def _training(demo: Demo) -> page.Html:
@@ -160,7 +179,7 @@ def _settings(demo: Demo, layers: int) -> page.Html:
         ("seed", str(demo.seed)),
         ("software", f"ocdl {ocdl.__version__}, core {build['variant']}"),
     ]  # fmt: skip
-    return page.table(("what", "value"), rows)
+    return page.table(("what", "value"), rows, stacked=True)
 
 
 def _png(size: tuple[float, float], draw: Callable[..., Any]) -> bytes:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ocdl.base.validation import LabelArray
 from ocdl.cli._output import UserError, shows_progress
 from ocdl.cli._samples import Samples
+from ocdl.estimator import defaults
 from ocdl.model.fields import FIELDS
 from ocdl.network import Network
 from ocdl.tables.learning import learn
@@ -45,7 +46,7 @@ def fitted(
         scaling=not arguments.no_scaling,
         keep_index=samples.is_chosen,
     )
-    estimator = _estimator(arguments, values.shape[1])
+    estimator = estimator_of(arguments, values.shape[1])
     if stored:
         estimator._checkpoint, estimator._resume = arguments.checkpoint, arguments.resume
     targets = samples.targets[np.searchsorted(samples.rows, training)]
@@ -56,7 +57,8 @@ def fitted(
     return TableModel(estimator, encoding), values
 
 
-def _estimator(arguments: argparse.Namespace, n_inputs: int) -> Any:
+def estimator_of(arguments: argparse.Namespace, n_inputs: int) -> Any:
+    """Return the estimator that the options describe."""
     from ocdl.estimator import ODEClassifier, ODERegressor
 
     given = {name: getattr(arguments, option) for option, name in GIVEN.items()}
@@ -79,7 +81,7 @@ def _estimator(arguments: argparse.Namespace, n_inputs: int) -> Any:
         Network.preset(
             arguments.architecture,
             n_inputs,
-            arguments.layers,
+            defaults.layers_of(arguments.architecture, arguments.layers),
             tableau=arguments.tableau,
             field=arguments.field,
             augment=estimator.augment,
@@ -106,6 +108,19 @@ def _of_measurements(predicted: NDArray[Any], targets: NDArray[Any]) -> dict[str
     """Return 1 minus the share of the variance that is left, and the root of the mean squared error."""
     left, spread = np.mean((predicted - targets) ** 2), np.var(targets)
     return {"r2": float(1 - left / spread) if spread > 0 else 0.0, "error": float(np.sqrt(left))}
+
+
+def scores_of(arguments: argparse.Namespace) -> tuple[str, str]:
+    """Return the names of these scores."""
+    return ("r2", "error") if arguments.regression else ("accuracy", "log_loss")
+
+
+def save(model: TableModel, path: str) -> None:
+    """Write the model file."""
+    try:
+        model.save(path)
+    except ValueError as error:  # too many features or classes for the header of a file
+        raise UserError(f"{path!r} cannot hold the model: {error}") from error
 
 
 def cross_validated(samples: Samples, folds: int, arguments: argparse.Namespace) -> dict[str, list[float]]:

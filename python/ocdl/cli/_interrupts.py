@@ -25,8 +25,11 @@ class Pressed:
 
 
 @contextmanager
-def ending_the_training() -> Iterator[Pressed]:
-    """Let the first Ctrl-C end a training after its iteration; the second one is as always."""
+def ending_the_training(*, leads: bool = True) -> Iterator[Pressed]:
+    """Let the first Ctrl-C end a training after its iteration; the second one is as always.
+
+    Of several ranks the first one leads; the others leave it to that.
+    """
     pressed = Pressed()
 
     def note(number: int, frame: Any) -> None:
@@ -38,7 +41,7 @@ def ending_the_training() -> Iterator[Pressed]:
     if threading.current_thread() is not threading.main_thread():
         yield pressed
         return
-    before: Callable[..., Any] | int | None = signal.signal(signal.SIGINT, note)
+    before: Callable[..., Any] | int | None = signal.signal(signal.SIGINT, note if leads else signal.SIG_IGN)
     try:
         yield pressed
     finally:

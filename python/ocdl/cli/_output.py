@@ -6,7 +6,9 @@ import argparse
 import errno
 import json
 import os
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -15,9 +17,15 @@ from typing import Any
 from ocdl.base.names import NO_ALIASES, did_you_mean, meant
 from ocdl.storage.disk import replace_file
 
+WIDE = 60  # characters: a terminal that is narrower has no room for two columns of sentences
+
 
 class UserError(Exception):
     """A mistake of the user; the message is one line that says what is wrong."""
+
+
+class FailedError(Exception):
+    """What was asked for was done, and the answer is no; the message is one line that says what failed."""
 
 
 def add_command(
@@ -84,9 +92,28 @@ def json_text(value: object) -> str:
 
 
 def aligned(lines: dict[str, object]) -> str:
-    """Return lines of names and values, the values below each other."""
+    """Return lines of names and values, the values below each other; in a narrow terminal below their names."""
     width = max(map(len, lines)) + 2
-    return "\n".join(f"{name:<{width}}{printable(str(value))}" for name, value in lines.items())
+    shown = {name: printable(str(value)) for name, value in lines.items()}
+    room = terminal_width()
+    if room >= WIDE or all(width + len(value) <= room for value in shown.values()):
+        return "\n".join(f"{name:<{width}}{value}" for name, value in shown.items())
+    return "\n".join(f"{name}\n{wrapped(value, '  ')}" for name, value in shown.items())
+
+
+def terminal_width() -> int:
+    """Return how many characters a line has room for: COLUMNS, or what the terminal says; elsewhere any number."""
+    return shutil.get_terminal_size((sys.maxsize, 0)).columns
+
+
+def wrapped(text: str, indent: str) -> str:
+    """Return a text in lines that the terminal has room for, all but words that are longer than that."""
+    room = terminal_width()
+    if len(indent) + len(text) <= room:
+        return indent + text
+    return textwrap.fill(
+        text, room, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def printable(text: str) -> str:
@@ -95,9 +122,16 @@ def printable(text: str) -> str:
 
 
 def in_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table; all columns but the first are flush right."""
+    """Return a table; all columns but the first are flush right. Where a line is too long, each row is a list."""
     lines = [header, *rows]
     widths = [max(len(line[j]) for line in lines) for j in range(len(header))]
+    if sum(widths) + 2 * (len(header) - 1) > terminal_width():
+        names = [f"  {name:<{max(map(len, header[1:]))}}" for name in header[1:]]
+        blocks = [
+            "\n".join([row[0], *(f"{name}  {cell}" for name, cell in zip(names, row[1:], strict=True) if cell)])
+            for row in rows
+        ]
+        return "\n".join([wrapped(header[0], ""), *blocks] if header[0] else blocks)
     return "\n".join(
         "  ".join([line[0].ljust(widths[0]), *(cell.rjust(widths[j]) for j, cell in enumerate(line[1:], 1))]).rstrip()
         for line in lines

@@ -45,7 +45,11 @@ class Samples:
 
 def read_samples(arguments: argparse.Namespace) -> Samples:
     """Return what the options describe: one of the paper's sets of points, a file or stdin."""
-    sheet, target = _read(arguments)
+    return samples_of(*_read(arguments), arguments)
+
+
+def samples_of(sheet: Sheet, target: str, arguments: argparse.Namespace, *, several: bool = True) -> Samples:
+    """Return the rows of a table that have a target, and these; of classes there have to be several."""
     names = [str(name) for name in sheet.frame.columns]
     chosen = _resolved(arguments.features, "--features", names, sheet.source)
     dropped = _resolved(arguments.drop, "--drop", names, sheet.source)
@@ -55,6 +59,8 @@ def read_samples(arguments: argparse.Namespace) -> Samples:
     if not candidates:
         raise UserError(f"{sheet.source}there is no column to learn from beside the target, {sheet.column(target)}")
     rows, targets = _numbers(sheet, target) if arguments.regression else _labels(sheet, target)
+    if several and not arguments.regression:
+        _require_several(targets, sheet, target)
     if not len(rows):
         raise UserError(f"{sheet.source}{sheet.column(target)} is the target, but nothing is in it")
     return Samples(sheet, candidates, target, rows, targets, bool(chosen))
@@ -111,7 +117,7 @@ def _labels(sheet: Sheet, target: str) -> tuple[LabelArray, NDArray[Any]]:
     """Return the labels as whole numbers if all are, written as usual; else as text."""
     column = sheet.frame[target]
     if column.dtype == bool:
-        return np.arange(len(column)), _several(column.to_numpy(), sheet, target)
+        return np.arange(len(column)), column.to_numpy()
     if column.dtype.kind == "f":
         numbers = column.to_numpy()
         odd = numbers[~np.isnan(numbers) & (numbers != np.round(numbers))]
@@ -124,11 +130,10 @@ def _labels(sheet: Sheet, target: str) -> tuple[LabelArray, NDArray[Any]]:
     rows = np.flatnonzero((codes >= 0) & (np.array([*texts, ""])[codes] != ""))
     whole = all(WHOLE_NUMBER.fullmatch(text) for text in texts if text)
     known = np.array([int(text or 0) for text in texts] if whole else texts)
-    return rows, _several(known[codes[rows]] if len(rows) else known[:0], sheet, target)
+    return rows, known[codes[rows]] if len(rows) else known[:0]
 
 
-def _several(labels: NDArray[Any], sheet: Sheet, target: str) -> NDArray[Any]:
+def _require_several(labels: NDArray[Any], sheet: Sheet, target: str) -> None:
     if len(labels) and np.all(labels == labels[0]):
         label = labels[0].item()
         raise UserError(f"{sheet.source}{sheet.column(target)} has one class, {label!r}; a classifier needs at least 2")
-    return labels

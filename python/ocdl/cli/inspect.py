@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ocdl.base.names import counted
 from ocdl.cli._output import add_command, aligned, json_text, printable
 from ocdl.model.controls import Controls
 from ocdl.network import files
@@ -39,11 +40,11 @@ def run(arguments: argparse.Namespace) -> None:
     lines = {
         "file": arguments.model,
         "format": f"version {facts['format_version']}, written by ocdl {facts['ocdl']}",
-        "network": f"{network['n_layers']} layers, {network['field']} field, {network['activation']}, "
+        "network": f"{counted(network['n_layers'], 'layer')}, {network['field']} field, {network['activation']}, "
         f"{network['dtype']}, "
         + (f"tableau {network['tableau']['name'] or 'of its own'}" if network["residual"] else "feed-forward"),
-        "sizes": f"{network['n_features']} features + {network['augment']} augmented, "
-        f"{network['n_outputs']} outputs, {facts['n_controls']} controls",
+        "sizes": f"{counted(network['n_features'], 'feature')} + {network['augment']} augmented, "
+        f"{counted(network['n_outputs'], 'output')}, {counted(facts['n_controls'], 'control')}",
         "time steps": "none"
         if steps is None
         else f"{network['time_steps']}, {steps['count']} of them, {steps['zero']} zero, {steps['negative']} negative, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import sys
 import warnings
 from typing import Any
 
@@ -59,9 +60,20 @@ def run(arguments: argparse.Namespace) -> None:
         facts = {"id": texts.where(texts.notna(), None).tolist()} | facts
     text = json_text(facts) + "\n" if arguments.json else _csv(facts, arguments.id)
     if arguments.out is None:
+        _require_stdout_for(text)
         print(text, end="")
     else:
         write_text(arguments.out, text)
+
+
+def _require_stdout_for(text: str) -> None:
+    """Refuse to change the letters of predictions, which somebody may read as data."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        lost = text[error.start]
+        raise UserError(f"stdout takes {encoding}, which has no {lost!r}; --out FILE writes UTF-8") from error
 
 
 def _read(arguments: argparse.Namespace, model: TableModel) -> tuple[Sheet, str | None]:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tqdm import tqdm
 
-from ocdl.base.names import meant
+from ocdl.base.names import counted, meant
 from ocdl.base.threads import get_num_threads
-from ocdl.cli._output import UserError, add_command, json_text, require_folder_for, whole_number
+from ocdl.cli._output import (
+    WIDE,
+    UserError,
+    add_command,
+    json_text,
+    require_folder_for,
+    terminal_width,
+    whole_number,
+    wrapped,
+)
 
 EXAMPLES = """\
   ocdl reproduce                       everything, three random starts each
@@ -32,6 +43,12 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parser.add_argument(
         "--jobs", type=whole_number(1, 1000), metavar="N", help="trainings side by side (the number of cores)"
+    )
+    parser.add_argument(
+        "--backend",
+        choices=["loky", "dask"],
+        help="run trainings in processes (loky), or by the workers of a Dask cluster (dask): one of --jobs workers on "
+        "this machine, or that at $DASK_SCHEDULER_ADDRESS; they write to --out (threads of this process)",
     )
     parser.add_argument("--quick", action="store_true", help="make a 20th of the iterations, and judge nothing")
     parser.add_argument(
@@ -59,17 +76,20 @@ def run(arguments: argparse.Namespace) -> None:
             bar.set_postfix_str(progress.last, refresh=False)
             bar.update(progress.done - bar.n)
 
+        jobs = arguments.jobs or get_num_threads()
         try:
-            done = reproduce(
-                names,
-                arguments.out,
-                seeds=arguments.seeds,
-                jobs=arguments.jobs or get_num_threads(),
-                quick=arguments.quick,
-                mnist=arguments.mnist,
-                note=note,
-                remark=remark,
-            )
+            with _workers(arguments.backend, jobs):
+                done = reproduce(
+                    names,
+                    os.path.abspath(arguments.out),
+                    seeds=arguments.seeds,
+                    jobs=jobs,
+                    backend=arguments.backend,
+                    quick=arguments.quick,
+                    mnist=arguments.mnist,
+                    note=note,
+                    remark=remark,
+                )
         except ImportError as error:
             raise UserError(f"fig14 and fig15 need images of digits: {error}; or name a folder by --mnist") from error
     if arguments.json:
@@ -79,16 +99,33 @@ def run(arguments: argparse.Namespace) -> None:
         print(json_text(facts))
         return
     for verdict in done.verdicts:
-        print(f"{verdict.word:<14}{verdict.count:>10}  {verdict.claim.number:>2}. {verdict.claim.claim}")
+        line = f"{verdict.word:<14}{verdict.count:>10}  {verdict.claim.number:>2}. {verdict.claim.claim}"
+        if terminal_width() < WIDE:
+            line = f"{verdict.word} {verdict.count}\n{wrapped(f'{verdict.claim.number}. {verdict.claim.claim}', '  ')}"
+        print(line)
     caveat = "; a quick run is too short to judge the claims" if arguments.quick else ""
-    print(f"\n{len(names)} figures in {done.seconds:.0f} s{caveat}\npage: {done.page}")
+    print(f"\n{counted(len(names), 'figure')} in {done.seconds:.0f} s{caveat}\npage: {done.page}")
+
+
+def _workers(backend: str | None, jobs: int) -> AbstractContextManager[Any]:
+    """Return the cluster that a backend needs, for as long as it is needed."""
+    if backend != "dask":
+        return nullcontext()
+    try:
+        import dask
+        from distributed import Client
+    except ImportError as error:
+        raise UserError("--backend dask needs the extra: pip install 'ocdl[dask]'") from error
+    here = {"n_workers": jobs, "threads_per_worker": 1, "dashboard_address": None}
+    client: AbstractContextManager[Any] = Client(**({} if dask.config.get("scheduler-address", None) else here))
+    return client
 
 
 def _named(asked: list[str]) -> list[str]:
     """Return the figures that were asked for by name, in their order in the paper; none where all were."""
     from ocdl.reproduce import FIGURES
 
-    aliases = {spelling.replace("fig", word): spelling for spelling in FIGURES for word in ("Fig. ", "figure ")}
+    aliases = {spelling.replace("fig", word): spelling for spelling in FIGURES for word in ("Fig. ", "figure ", "")}
     found = []
     for text in asked:
         name = meant(text, [*FIGURES, "all"], aliases)

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ocdl.base.names import counted
 from ocdl.base.validation import LabelArray
-from ocdl.cli._fitting import cross_validated, fitted, scores
+from ocdl.cli._fitting import cross_validated, fitted, save, scores, scores_of
 from ocdl.cli._interrupts import Interrupted, ending_the_training
+from ocdl.cli._launch import speaking_for_all, world
 from ocdl.cli._output import (
     UserError,
     add_command,
@@ -25,6 +27,7 @@ from ocdl.cli._output import (
     require_place_for,
     whole_number,
 )
+from ocdl.cli._parts import trained_in_parts
 from ocdl.cli._samples import Samples, read_samples
 from ocdl.datasets import GENERATORS
 from ocdl.estimator import defaults
@@ -34,7 +37,7 @@ from ocdl.model.losses import ALIASES as LOSS_ALIASES
 from ocdl.model.losses import names_of
 from ocdl.model.tableau import ALIASES as TABLEAU_ALIASES
 from ocdl.model.tableau import tableaux
-from ocdl.tables.model import TableModel
+from ocdl.tables.parts import is_pattern
 from ocdl.training.optimisers import ALIASES as OPTIMISER_ALIASES
 from ocdl.training.optimisers import SINGLE_OPTIMISERS
 
@@ -54,13 +57,15 @@ EXAMPLES = """\
   ocdl train --data houses.csv --target price --regression --drop id --out houses.ocdl
   ocdl train --data patients.parquet --target outcome --cv 5
   ocdl train --data digits.npz --architecture odenet+simplex --tableau kutta4 --layers 10 --out digits.ocdl
+  mpiexec -n 4 ocdl train --data 'part-*.parquet' --target y --out large.ocdl
 
 A table is a CSV file (commas, semicolons, tabs or | between its columns, a header or none, also
 packed by gzip), a Parquet file, or - for CSV from stdin. Numbers are standardised and missing ones
 filled in, texts of up to 50 values become 0 and 1, dates become days, rows without a target are left
 out. The model file holds how, so that ocdl predict takes tables as they are. An NPZ file has the
-arrays X, of shape (samples, features), and y, of shape (samples,). Ctrl-C ends the training and
-writes what has been learned."""
+arrays X, of shape (samples, features), and y, of shape (samples,). A pattern stands for a table in
+several Parquet files; on several ranks of MPI each reads its own rows. Ctrl-C ends the training
+and writes what has been learned."""
 
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
@@ -87,7 +92,9 @@ TEST_SIZE = 0.25
 
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--target", metavar="COLUMN", help="name or number of the column to predict (the last one)")
+    parser.add_argument(
+        "--target", metavar="COLUMN", help="what to predict: its name, or its number from 1 on (the last)"
+    )
     parser.add_argument("--features", nargs="+", metavar="COLUMN", help="the columns to learn from (all others)")
     parser.add_argument("--drop", nargs="+", metavar="COLUMN", help="columns to leave out")
     parser.add_argument("--regression", action="store_true", help="predict measurements, not classes")
@@ -118,7 +125,10 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(FIELDS)} (%(default)s)",
     )
     parser.add_argument(
-        "--layers", default=defaults.N_LAYERS, type=POSITIVE, metavar="N", help="number of steps (%(default)s)"
+        "--layers",
+        type=POSITIVE,
+        metavar="N",
+        help=f"number of steps ({defaults.N_LAYERS}, of net {defaults.N_LAYERS_FEED_FORWARD})",
     )
 
 
@@ -155,6 +165,31 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train, print how it went, and write the model file."""
+    communicator = world()
+    with speaking_for_all(communicator) as leads, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _require_options(arguments)
+        if communicator is not None or is_pattern(arguments.data):
+            facts = trained_in_parts(arguments, communicator, TEST_SIZE)
+        else:
+            facts = _trained(arguments)
+    if not leads:
+        return
+    if not arguments.quiet:
+        print_warnings(caught)
+    if arguments.json:
+        print(json_text(facts))
+    elif not arguments.quiet:
+        print(_report(facts))
+    if facts.get("interrupted"):
+        raise Interrupted(
+            f"interrupted after {counted(facts['iterations'], 'iteration')}; what has been learned is in "
+            f"{arguments.out!r}"
+        )
+
+
+def _require_options(arguments: argparse.Namespace) -> None:
+    """Refuse what does not go together, before anything is read."""
     if arguments.out is None and arguments.cv is None:
         raise UserError("needed is --out MODEL, the file to write, or --cv FOLDS, to measure only")
     if arguments.cv is not None and arguments.test_size:
@@ -168,24 +203,17 @@ def run(arguments: argparse.Namespace) -> None:
     for path in (arguments.out, arguments.checkpoint):
         if path is not None:
             require_place_for(path, arguments.data)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        samples = read_samples(arguments)
-        facts: dict[str, Any] = {"rows_without_target": samples.n_left_out}
-        if arguments.cv is not None:
-            facts["cv"] = {"folds": arguments.cv} | cross_validated(samples, arguments.cv, arguments)
-        if arguments.out is not None:
-            facts |= _train(samples, arguments)
-    if not arguments.quiet:
-        print_warnings(caught)
-    if arguments.json:
-        print(json_text(facts))
-    elif not arguments.quiet:
-        print(_report(facts))
-    if facts.get("interrupted"):
-        raise Interrupted(
-            f"interrupted after {facts['iterations']} iterations; what has been learned is in {arguments.out!r}"
-        )
+
+
+def _trained(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Train on a table that is read as a whole, and return what is to be said about it."""
+    samples = read_samples(arguments)
+    facts: dict[str, Any] = {"rows_without_target": samples.n_left_out}
+    if arguments.cv is not None:
+        facts["cv"] = {"folds": arguments.cv} | cross_validated(samples, arguments.cv, arguments)
+    if arguments.out is not None:
+        facts |= _train(samples, arguments)
+    return facts
 
 
 def _train(samples: Samples, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -199,8 +227,8 @@ def _train(samples: Samples, arguments: argparse.Namespace) -> dict[str, Any]:
     facts: dict[str, Any] = {"train_samples": len(training), "test_samples": len(held_out)}
     for name, places in (("train", training), ("test", held_out)):
         found = scores(model, values[samples.rows[places]], samples.targets[places]) if len(places) else {}
-        facts |= {f"{name}_{score}": found.get(score) for score in _scores_of(arguments)}
-    _save(model, arguments.out)
+        facts |= {f"{name}_{score}": found.get(score) for score in scores_of(arguments)}
+    save(model, arguments.out)
     return facts | {
         "loss": float(model.estimator.history_.loss[-1]),
         "iterations": int(model.estimator.n_iter_),
@@ -209,17 +237,6 @@ def _train(samples: Samples, arguments: argparse.Namespace) -> dict[str, Any]:
         "out": arguments.out,
         "interrupted": pressed.is_pressed,
     }
-
-
-def _scores_of(arguments: argparse.Namespace) -> tuple[str, str]:
-    return ("r2", "error") if arguments.regression else ("accuracy", "log_loss")
-
-
-def _save(model: TableModel, path: str) -> None:
-    try:
-        model.save(path)
-    except ValueError as error:  # too many features or classes for the header of a file
-        raise UserError(f"{path!r} cannot hold the model: {error}") from error
 
 
 def _split(samples: Samples, share: float, arguments: argparse.Namespace) -> tuple[LabelArray, LabelArray]:
@@ -236,14 +253,15 @@ def _split(samples: Samples, share: float, arguments: argparse.Namespace) -> tup
         n_classes = len(classes)
         if counts.min() < 2:
             alone = classes[counts.argmin()].item()
+            doubt = f" (there are {n_classes} classes: are they measurements? --regression learns those)"
             raise UserError(
-                f"class {alone!r} has one sample, which cannot be trained on and held out; --test-size 0 holds "
-                f"nothing out (there are {n_classes} classes: are they measurements? --regression learns those)"
+                f"class {alone!r} has one sample, which cannot be trained on and held out; --test-size 0 holds nothing "
+                f"out{doubt if samples.targets.dtype.kind == 'i' else ''}"
             )
     if min(held_out, len(places) - held_out) < n_classes:
         raise UserError(
-            f"--test-size {share:g} of {len(places)} samples leaves {len(places) - held_out} to train on and "
-            f"{held_out} held out; both need one of each of the {n_classes} classes at least"
+            f"--test-size {share:g} of {counted(len(places), 'sample')} leaves {len(places) - held_out} to train on "
+            f"and {held_out} held out; both need one of each of the {n_classes} classes at least"
         )
     stratify = None if arguments.regression else samples.targets
     training, testing = train_test_split(places, test_size=held_out, stratify=stratify, random_state=arguments.seed)
@@ -253,7 +271,7 @@ def _split(samples: Samples, share: float, arguments: argparse.Namespace) -> tup
 def _report(facts: dict[str, Any]) -> str:
     lines: dict[str, object] = {}
     if facts["rows_without_target"]:
-        lines["left out"] = f"{facts['rows_without_target']} rows without a target"
+        lines["left out"] = f"{counted(facts['rows_without_target'], 'row')} without a target"
     for score, name in SCORES.items():
         found = facts.get("cv", {}).get(score)
         if found is not None:
@@ -264,7 +282,7 @@ def _report(facts: dict[str, Any]) -> str:
     for part in ("train", "test"):
         count = facts[f"{part}_samples"]
         lines[f"{part} {SCORES[score]}"] = (
-            f"{facts[f'{part}_{score}']:.4f} of {count} samples" if count else "no samples held out"
+            f"{facts[f'{part}_{score}']:.4f} of {counted(count, 'sample')}" if count else "no samples held out"
         )
     if score == "r2" and facts["test_samples"]:
         lines["test error"] = f"{facts['test_error']:.6g}, the root of the mean square"

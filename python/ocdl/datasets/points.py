@@ -39,6 +39,12 @@ def make_donut1d(n_samples: int = 500, *, noise: float = 0.1, random_state: Any 
     y : ndarray of shape (m,), int64
         Their labels 0 and 1.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If `n_samples` is no whole number from 2 on, `noise` negative or not finite, or `random_state` no source of
+        random numbers.
+
     Examples
     --------
     >>> from ocdl.datasets import make_donut1d
@@ -58,13 +64,23 @@ def make_donut2d(n_samples: int = 1000, *, noise: float = 0.1, random_state: Any
 
     Parameters
     ----------
-    n_samples, noise, random_state
+    n_samples : int
+        Number m of points, at least 2.
+    noise : float
+        Standard deviation of the normal noise that is added to both coordinates after labelling.
+    random_state : None, int, numpy Generator or RandomState
         As for `make_donut1d`.
 
     Returns
     -------
     X, y : ndarray
         As of `make_donut1d`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `n_samples` is no whole number from 2 on, `noise` negative or not finite, or `random_state` no source of
+        random numbers.
 
     Examples
     --------
@@ -88,13 +104,23 @@ def make_squares(n_samples: int = 1000, *, noise: float = 0.1, random_state: Any
 
     Parameters
     ----------
-    n_samples, noise, random_state
+    n_samples : int
+        Number m of points, at least 2.
+    noise : float
+        Standard deviation of the normal noise that is added to both coordinates after labelling.
+    random_state : None, int, numpy Generator or RandomState
         As for `make_donut1d`.
 
     Returns
     -------
     X, y : ndarray
         As of `make_donut1d`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `n_samples` is no whole number from 2 on, `noise` negative or not finite, or `random_state` no source of
+        random numbers.
 
     Examples
     --------
@@ -116,13 +142,23 @@ def make_spiral(n_samples: int = 1000, *, noise: float = 0.05, random_state: Any
 
     Parameters
     ----------
-    n_samples, noise, random_state
+    n_samples : int
+        Number m of points, at least 2.
+    noise : float
+        Standard deviation of the normal noise that is added to both coordinates after labelling.
+    random_state : None, int, numpy Generator or RandomState
         As for `make_donut1d`.
 
     Returns
     -------
     X, y : ndarray
         As of `make_donut1d`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `n_samples` is no whole number from 2 on, `noise` negative or not finite, or `random_state` no source of
+        random numbers.
 
     Examples
     --------

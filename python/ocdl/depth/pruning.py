@@ -27,7 +27,8 @@ class Saving:
 
     def __str__(self) -> str:
         if self.kept == self.layers:
-            return f"none of the {self.layers} layers can be left out"
+            which = "the only layer cannot" if self.layers == 1 else f"none of the {self.layers} layers can"
+            return f"{which} be left out"
         left_out = self.layers - self.kept
         return f"{left_out} of {self.layers} layers can be left out: {self.factor:.3g} times fewer to compute"
 
@@ -37,6 +38,20 @@ def prune(net: SomeFlow, u: Controls) -> tuple[SomeFlow, Controls]:
 
     One layer is kept where all steps are 0. A feed-forward network has no steps and stays as it is. `saving` says
     beforehand how many layers that are.
+
+    Parameters
+    ----------
+    u : Controls
+
+    Returns
+    -------
+    net : Network
+    u : Controls
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the controls do not fit the network.
 
     Examples
     --------
@@ -58,6 +73,20 @@ def prune(net: SomeFlow, u: Controls) -> tuple[SomeFlow, Controls]:
 
 def saving(net: Flow, u: Controls) -> Saving:
     """Return how many layers `prune` would leave.
+
+    Parameters
+    ----------
+    u : Controls
+
+    Returns
+    -------
+    Saving
+        ``layers``, ``kept`` and ``factor``; as text it is a sentence.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the controls do not fit the network.
 
     Examples
     --------

@@ -52,6 +52,11 @@ def refine(net: SomeFlow, u: Controls, factor: int = 2, *, interpolation: str = 
     net : Network
     u : Controls
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit, or the network is feed-forward.
+
     Examples
     --------
     >>> import ocdl
@@ -100,6 +105,12 @@ def resample(net: SomeFlow, u: Controls, n_layers: int, *, interpolation: str = 
     -------
     net : Network
     u : Controls
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit, the network is feed-forward, all steps are 0, or there are fewer layers than runs
+        of steps of one sign.
 
     Examples
     --------

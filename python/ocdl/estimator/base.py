@@ -21,7 +21,7 @@ from ocdl.base.threads import limited_threads
 from ocdl.base.validation import FloatArray
 from ocdl.estimator import convergence, defaults, files
 from ocdl.estimator.epochs import AdamEpochs
-from ocdl.estimator.prior import WEAK_ITERATIONS, WEAK_SHARE, prior
+from ocdl.estimator.prior import SHORT, WEAK_ITERATIONS, WEAK_SHARE, prior, reach
 from ocdl.estimator.samples import Samples
 from ocdl.estimator.settings import CHOSEN_BY_FOLDS, alpha_of, optimiser_of
 from ocdl.model.controls import Controls
@@ -29,9 +29,10 @@ from ocdl.model.losses import Loss, names_of
 from ocdl.model.objective import Objective
 from ocdl.model.penalties import Regulariser
 from ocdl.network import Network
-from ocdl.training.loop import train
-from ocdl.training.optimisers import LBFGS, Chain, Optimiser
-from ocdl.training.result import Result
+from ocdl.training.failure import judged_from
+from ocdl.training.loop import require_memory, train
+from ocdl.training.optimisers import LBFGS, Chain, Optimiser, stages_of
+from ocdl.training.result import Result, Status
 from ocdl.training.watching import TrainingState
 
 ALPHAS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # among which folds choose
@@ -50,14 +51,64 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     _target_kind: str  # what the losses compare with: "classes" or "numbers"
     _checkpoint: str | None = None  # files of `train` that the command line sets
     _resume: str | None = None
+    _communicator: Any = None  # of the ranks that fit together
+    _looked_at: Samples | None = None  # rows that stand for all, where these have no more than a part of them
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Return the states at time T, (samples, features + augment), of which the outputs are a linear function."""
+        """Return the states at time T, (samples, features + augment), of which the outputs are a linear function.
+
+        Parameters
+        ----------
+        X : array_like of shape (samples, features)
+
+        Returns
+        -------
+        ndarray of shape (samples, features + augment)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If `X` has another number of features, or numbers that are not finite.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
+        >>> model.transform(X).shape
+        (100, 3)
+        """
         rows = self._checked(X)
         return self.network_.final_state(self.controls_, rows)
 
     def trajectory(self, X: ArrayLike) -> FloatArray:
-        """Return the states after every layer, (layers + 1, samples, features + augment)."""
+        """Return the states after every layer, (layers + 1, samples, features + augment).
+
+        Parameters
+        ----------
+        X : array_like of shape (samples, features)
+
+        Returns
+        -------
+        ndarray of shape (layers + 1, samples, features + augment)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If `X` has another number of features, or numbers that are not finite.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
+        >>> model.trajectory(X).shape
+        (6, 100, 3)
+        """
         rows = self._checked(X)
         return self.network_.forward(self.controls_, rows).states
 
@@ -65,6 +116,24 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Drop the layers whose time step is 0, which changes no prediction; return the estimator.
 
         With `verbose` above 0 it prints what that saves; ``network_.saving(controls_)`` says it beforehand.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `fit` has not been called.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
+        >>> before = model.predict(X)
+        >>> bool((model.prune().predict(X) == before).all())
+        True
         """
         check_is_fitted(self)
         if self.verbose:
@@ -73,14 +142,128 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted estimator to a file without code in it (no pickle), for `load`."""
+        """Write the fitted estimator to a file without code in it (no pickle), for `load`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Any name; ``.ocdl`` is customary.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `fit` has not been called.
+        OSError
+            If the file cannot be written; the old one is intact.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
+        >>> model.save("model.ocdl")
+        """
         check_is_fitted(self)
         files.save(path, self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the estimator that `save` wrote: it predicts the same, to the last bit."""
+        """Return the estimator that `save` wrote: it predicts the same, to the last bit.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        ODEClassifier or ODERegressor
+            Of the class that is asked.
+
+        Raises
+        ------
+        ModelFileError
+            If the file is damaged, foreign, newer, or holds something else.
+        OSError
+            If it cannot be read.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
+        >>> model.save("model.ocdl")
+        >>> bool((ocdl.ODEClassifier.load("model.ocdl").predict(X) == model.predict(X)).all())
+        True
+        """
         return files.load(path, cls)
+
+    def to_onnx(self, path: str | os.PathLike[str], *, opset: int | None = None) -> None:
+        """Write the fitted estimator as a file in ONNX, which programs without Python can run.
+
+        The input is "X", (samples, features) in float64. A classifier has the outputs "label", (samples,), and
+        "probabilities", (samples, classes); a regressor has "variable", (samples, targets). A pipeline that ends with
+        an estimator is converted by ``skl2onnx.to_onnx``. Both need ``pip install 'ocdl[onnx]'``.
+
+        Parameters
+        ----------
+        path : str or path-like
+        opset : int, optional
+            As for `ocdl.export_onnx`.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `fit` has not been called.
+        ImportError
+            If onnx is not installed.
+        ValueError
+            If the tableau is implicit, or `opset` too old.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
+        >>> model.to_onnx("model.onnx")  # doctest: +SKIP
+        """
+        check_is_fitted(self)
+        from ocdl.interop.onnx_estimator import write_estimator
+
+        write_estimator(path, self, opset)
+
+    def onnx_shape_calculator(self) -> Callable[[Any], None]:
+        """Return what tells skl2onnx the types and shapes of the predictions; it asks for that itself.
+
+        Returns
+        -------
+        callable
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> callable(ocdl.ODEClassifier().onnx_shape_calculator())  # doctest: +SKIP
+        True
+        """
+        from ocdl.interop.skl2onnx_converter import describe_outputs
+
+        return describe_outputs
+
+    def onnx_converter(self) -> Callable[[Any, Any, Any], None]:
+        """Return what converts the estimator for skl2onnx; it asks for that itself.
+
+        Returns
+        -------
+        callable
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> callable(ocdl.ODEClassifier().onnx_converter())  # doctest: +SKIP
+        True
+        """
+        from ocdl.interop.skl2onnx_converter import add_nodes
+
+        return add_nodes
 
     # ---- what the two kinds fill in ----
 
@@ -125,6 +308,8 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         validated = self._evaluated(eval_set)
         samples, validated = self._split(samples, validated, rng)
         network = self._network(samples)
+        stages = stages_of(_sized(network) if optimiser is None else optimiser)
+        require_memory(network, len(samples.X), [method for method, _ in stages])
         start = self._warm(before, network) or network.init(random_state=rng, scheme="scaled")
         is_warm = "controls_" in before
         convergence.warn_of_saturation(network, start, samples.X)
@@ -133,6 +318,37 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 alpha = self._alpha_by_folds(network, start, samples, rng)
             assert not isinstance(alpha, str)
             result = self._trained(network, start, samples, alpha, optimiser, is_warm, validated, list(callbacks), rng)
+        return self._fitted(network, alpha, result)
+
+    def _fit_part(
+        self, looked_at: tuple[FloatArray, Any], X: FloatArray, y: Any, n_rows: int, callbacks: Iterable[Callback]
+    ) -> Self:
+        """Train on rows of one rank, whole shards of `n_rows`, together with the others; rows are not merged.
+
+        Rows that were looked at, the same on every rank, stand for all: they say how targets are scaled and how much of
+        them is noise.
+        """
+        optimiser = optimiser_of(self.optimiser, self.learning_rate, self.batch_size)
+        alpha = alpha_of(self.alpha, self.regulariser)
+        if isinstance(alpha, str):
+            raise ValueError("alpha='cv' needs all rows in one place; choose a number")
+        self._require_loss()
+        self._classes_are_given = True  # a regressor has none
+        try:
+            rows, targets = self._validated(*looked_at)
+            self._looked_at = self._samples_of(rows, targets, None)
+        finally:
+            del self._classes_are_given
+        samples = Samples(np.ascontiguousarray(X, np.float64), self._targets_of(y), None, float(n_rows))
+        rng = np.random.RandomState(self._seed())
+        network = self._network(samples)
+        start = network.init(random_state=rng, scheme="scaled")
+        convergence.warn_of_saturation(network, start, self._looked_at.X)
+        result = self._trained(network, start, samples, alpha, optimiser, False, None, list(callbacks), rng)
+        del self._looked_at
+        return self._fitted(network, alpha, result)
+
+    def _fitted(self, network: Network, alpha: float, result: Result) -> Self:
         self.alpha_ = alpha
         self.network_, self.controls_, self.history_ = network, result.controls, result.history
         self.n_iter_, self.status_ = result.n_iter, result.status
@@ -170,7 +386,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return Network.preset(
             self.architecture,
             samples.X.shape[1],
-            self.n_layers,
+            defaults.layers_of(self.architecture, self.n_layers),
             n_outputs=self._outputs(),
             tableau=self.tableau,
             field=self.field,
@@ -206,11 +422,16 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         callbacks: list[Callback],
         rng: np.random.RandomState,
     ) -> Result:
-        """Train, first under a weak prior and then under the whole one."""
-        noise = self._noise(samples)
+        """Train, first under a weak prior and then under the whole one.
+
+        A flow that the prior lets go nowhere starts there instead, with the readout that fits: as every row then lies
+        where it lay, the search for the rest is short, and on thousands of columns each of its steps is long.
+        """
+        looked_at = self._looked_at or samples
+        noise = self._noise(looked_at)
         early = validation.boolean(self.early_stopping, "early_stopping")
         whole: dict[str, Any] = {
-            "max_iter": validation.integer(self.max_iter, "max_iter", least=0),
+            "max_iter": validation.integer(self.max_iter, "max_iter", least=1),
             "validation": validated,
             "patience": validation.integer(self.patience, "patience", least=1) if early else None,
             "eval_every": 10 if early else 50,
@@ -225,19 +446,43 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             "progress": bool(self.verbose),
             "callback": _one_of(callbacks),
             "random_state": rng,
+            "communicator": self._communicator,
         }
         first = None
         weak = min(WEAK_ITERATIONS, int(WEAK_SHARE * whole["max_iter"]))
         if alpha > 0 and not is_warm and weak > 0:
-            objective = self._objective(network, samples.total, alpha, noise, weak=True)
-            first = train(network, start, samples.X, samples.y, objective=objective, max_iter=weak, **common)
-            start = first.controls
+            is_held = reach(network, samples.total, alpha, noise) < SHORT
+            objective = self._objective(network, samples.total, alpha, noise, weak=not is_held)
+            first = train(
+                network,
+                network.controls() if is_held else start,
+                samples.X,
+                samples.y,
+                objective=objective,
+                max_iter=weak,
+                freeze=[part.name for part in network.parts if is_held and part.role != "readout"],
+                **common,
+            )
+            begun_at, start = start, first.controls
             whole["max_iter"] -= first.n_iter
             if self.alpha != CHOSEN_BY_FOLDS:  # which have judged the factor beside the noise of before
-                noise = self._noise_left(noise, network, start, samples)
+                noise = self._noise_left(noise, network, start, looked_at)
         objective = self._objective(network, samples.total, alpha, noise)
         result = train(network, start, samples.X, samples.y, objective=objective, **whole, **common)
-        return result if first is None else first.followed_by(result)
+        if first is None:
+            return result
+        result = first.followed_by(result)
+        if result.status is Status.NOT_FINITE:
+            return result
+        before, after = (self._value(network, u, samples, objective) for u in (begun_at, result.controls))
+        return judged_from(result, before, after, common["tol"])
+
+    def _value(self, network: Network, u: Controls, samples: Samples, objective: Objective) -> float:
+        """Return J on the rows of all ranks."""
+        if self._communicator is None:
+            return network.value(u, samples.X, samples.y, objective, samples.weights)
+        made = train(network, u, samples.X, samples.y, objective=objective, max_iter=0, communicator=self._communicator)
+        return float(made.history.loss[0])
 
     def _alpha_by_folds(self, network: Network, start: Controls, samples: Samples, rng: np.random.RandomState) -> float:
         """Return the factor with the lowest loss on rows that were left out; each fold goes from weak to strong."""
@@ -299,8 +544,8 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         kept, looked_at = train_test_split(
             np.arange(len(samples.X)), test_size=count, stratify=labels, random_state=rng
         )
-        held_out = samples.chosen(np.sort(looked_at))
-        return samples.chosen(np.sort(kept)), (held_out.X, held_out.y)
+        training, held_out = samples.parted(np.sort(kept), np.sort(looked_at))
+        return training, (held_out.X, held_out.y)
 
     def _evaluated(self, eval_set: Any) -> Validation | None:
         if eval_set is None:
@@ -328,8 +573,9 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 return validate_data(self, X, *y, dtype=np.float64, **self._validation_options(*y), **options)
-        except OverflowError as error:
-            raise ValueError(f"X must hold numbers within the range of float64: {error}") from error
+        except ArithmeticError as error:
+            names = "X and y" if y else "X"
+            raise ValueError(f"{names} must hold numbers within the range of float64: {error!r}") from error
 
     def _validation_options(self, *y: Any) -> dict[str, Any]:
         return {}
@@ -340,6 +586,8 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 weights: FloatArray = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
         except ArithmeticError as error:
             raise ValueError(f"sample_weight must hold numbers within the range of float64: {error!r}") from error
+        if not np.isfinite(weights).all():  # a single number that stands for all is not looked at above
+            raise ValueError("sample_weight must hold finite numbers")
         return weights
 
     @property

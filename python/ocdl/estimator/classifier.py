@@ -49,8 +49,8 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     architecture : {"odenet", "resnet", "odenet+simplex", "net"}
         Learned time steps, fixed ones, learned ones on the simplex (some become 0: see `prune`), or a feed-forward
         network.
-    n_layers : int
-        Number of steps.
+    n_layers : int or None
+        Number of steps. None: 5, of a feed-forward network 2.
     tableau : str or Tableau
         The Runge-Kutta method; `ocdl.tableaux` lists the names.
     activation : {"tanh", "sigmoid", "softplus", "relu", "leaky_relu", "sin", "identity"}
@@ -110,6 +110,11 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
+    Raises
+    ------
+    TypeError
+        If a keyword is not known; the message says which one may be meant. The values are looked at by `fit`.
+
     Examples
     --------
     >>> from sklearn.datasets import make_moons
@@ -120,6 +125,12 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     >>> model = make_pipeline(StandardScaler(), ocdl.ODEClassifier(random_state=0)).fit(X, y)
     >>> model.score(X, y) > 0.99
     True
+    >>> model[-1].classes_, model[-1].n_features_in_, model[-1].alpha_
+    (array([0, 1]), 2, 1.0)
+    >>> model[-1].network_.n_layers, model[-1].controls_.K.shape, model[-1].history_.score_name, model[-1].status_.name
+    (5, (5, 3, 3), 'accuracy', 'DECREASE')
+    >>> model[-1].n_iter_ == len(model[-1].history_) - 1
+    True
     """
 
     _target_kind = "classes"
@@ -128,7 +139,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     def __init__(
         self,
         architecture: str = defaults.ARCHITECTURE,
-        n_layers: int = defaults.N_LAYERS,
+        n_layers: int | None = None,
         tableau: str | Tableau = defaults.TABLEAU,
         activation: str = defaults.ACTIVATION,
         field: str = defaults.FIELD,
@@ -199,6 +210,24 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
             them.
         callbacks : iterable of callables
             Each is called with a `TrainingState` several times a second at most; True ends the training.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter of the estimator is not of its kind or range, or the data do not fit each other; the message
+            names it.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
+        >>> model.score(X, y) > 0.8
+        True
         """
         _require_one_label(y)
         return self._fit(X, y, sample_weight, eval_set, callbacks)
@@ -214,10 +243,30 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for `fit`.
+        X : array_like of shape (samples, features)
+        y : array_like of shape (samples,)
         classes : array_like
             All classes that will ever come; needed in the first call.
+        sample_weight : array_like of shape (samples,), optional
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `classes` is missing in the first call or another one later, or the data do not fit.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> model = ocdl.ODEClassifier(random_state=0)
+        >>> for _ in range(3):
+        ...     model = model.partial_fit(X, y, classes=[0, 1])
+        >>> model.predict(X).shape
+        (100,)
         """
         if not hasattr(self, "classes_"):
             if classes is None:
@@ -234,13 +283,61 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
             del self._classes_are_given
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Return the outputs W y(T) + mu, (samples, classes); of two classes (samples,), positive for the second."""
+        """Return the outputs W y(T) + mu, (samples, classes); of two classes (samples,), positive for the second.
+
+        Parameters
+        ----------
+        X : array_like of shape (samples, features)
+
+        Returns
+        -------
+        ndarray of shape (samples,) or (samples, classes)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If `X` has another number of features, or numbers that are not finite.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
+        >>> bool(((model.decision_function(X) > 0) == model.predict(X)).all())
+        True
+        """
         rows = self._checked(X)
         outputs = self.network_.predict(self.controls_, rows)
         return outputs[:, 0] if self.network_.n_outputs == 1 else outputs
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the predicted class of each sample."""
+        """Return the predicted class of each sample.
+
+        Parameters
+        ----------
+        X : array_like of shape (samples, features)
+
+        Returns
+        -------
+        ndarray of shape (samples,)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If `X` has another number of features, or numbers that are not finite.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
+        >>> sorted(set(model.predict(X).tolist()))
+        [0, 1]
+        """
         rows = self._checked(X)
         chosen: NDArray[Any] = self.classes_[decided(self.network_.predict(self.controls_, rows))]
         return chosen
@@ -251,6 +348,30 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
 
         Two classes have C(z) = 1 / (1 + exp(-z)) and 1 - C(z), several the softmax of the outputs; trained with the
         squared loss several have C of their outputs, normalised.
+
+        Parameters
+        ----------
+        X : array_like of shape (samples, features)
+
+        Returns
+        -------
+        ndarray of shape (samples, classes)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If `X` has another number of features, or numbers that are not finite.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
+        >>> p = model.predict_proba(X)
+        >>> p.shape, bool(abs(p.sum(axis=1) - 1).max() < 1e-12)
+        ((100, 2), True)
         """
         rows = self._checked(X)
         outputs = self.network_.predict(self.controls_, rows)
@@ -260,7 +381,31 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the logarithms of the probabilities of the classes, (samples, classes)."""
+        """Return the logarithms of the probabilities of the classes, (samples, classes).
+
+        Parameters
+        ----------
+        X : array_like of shape (samples, features)
+
+        Returns
+        -------
+        ndarray of shape (samples, classes)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If `X` has another number of features, or numbers that are not finite.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
+        >>> bool((model.predict_log_proba(X) <= 0).all())
+        True
+        """
         with np.errstate(divide="ignore"):
             logarithms: FloatArray = np.log(self.predict_proba(X))
         return logarithms

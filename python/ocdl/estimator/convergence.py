@@ -15,6 +15,7 @@ from ocdl.network import Network
 from ocdl.training.result import Result, Status
 
 STILL_FALLING = 0.9  # of the loss a tenth of the iterations ago: there is more to come
+FEWEST_LOOKED_AT = 10  # iterations: one alone says little
 NEXT_TO_NOTHING = 0.01  # of the first loss: what comes is not worth a warning
 ROWS_LOOKED_AT = 500  # for saturated units
 ADVICE = {
@@ -28,11 +29,12 @@ ADVICE = {
 def warn_unless_converged(result: Result, tol: float) -> None:
     """Warn where a training failed, or was still lowering the loss by an amount that matters when it had to end."""
     loss = result.history.loss
-    before = loss[-max(2, len(loss) // 10) :][0]
+    last = min(len(loss) - 1, max(FEWEST_LOOKED_AT, len(loss) // 10))
+    before = loss[-1 - last]
     if result.status in ADVICE:
         reason, advice = "", ADVICE[result.status]
     elif result.status is Status.ITERATION_LIMIT and NEXT_TO_NOTHING * loss[0] < loss[-1] < STILL_FALLING * before:
-        reason = f"in the last tenth of them the loss fell from {before:.4g}, and "
+        reason = f"in the last {last} of them the loss fell from {before:.4g}, and "
         advice = "increase max_iter or tol, scale the inputs, or choose another optimiser"
     else:
         return

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ocdl.base.names import counted
 from ocdl.estimator.defaults import ALPHA, PATIENCE
 from ocdl.model.controls import Controls
 from ocdl.model.losses import LOSSES, Loss
@@ -170,5 +171,7 @@ def classes_from(stored: Any, n_outputs: int) -> NDArray[Any]:
         raise ValueError(f"classes of dtype {record['dtype']!r:.80} cannot be read")
     classes = np.array(record["values"], dtype=object).astype(dtype)
     if classes.shape != (max(n_outputs, 2),):
-        raise ValueError(f"a network with {n_outputs} outputs needs {max(n_outputs, 2)} classes, got {classes.shape}")
+        raise ValueError(
+            f"a network with {counted(n_outputs, 'output')} needs {max(n_outputs, 2)} classes, got {classes.shape}"
+        )
     return classes

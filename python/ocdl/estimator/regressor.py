@@ -11,10 +11,11 @@ from sklearn.base import RegressorMixin
 
 from ocdl.base import validation
 from ocdl.base.keywords import known_keywords
+from ocdl.base.names import counted
 from ocdl.base.validation import FloatArray
 from ocdl.estimator import defaults
 from ocdl.estimator.base import Callback, ODEEstimator
-from ocdl.estimator.samples import Samples, canonical
+from ocdl.estimator.samples import Samples, canonical, linear_residuals
 from ocdl.estimator.settings import KEYWORDS_OF_OTHERS
 from ocdl.model.controls import Controls
 from ocdl.model.losses import Loss
@@ -43,7 +44,8 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         What is compared with the targets, which are scaled to mean 0 and standard deviation 1 before: the ``delta`` of
         Huber's loss is in these units. Of "poisson" targets are divided by their mean.
     alpha : float or "cv"
-        The factor of the prior, which is relative to the noise of the targets, taken to be what a linear model leaves.
+        The factor of the prior, which is relative to the noise of the targets, taken to be what a linear model leaves;
+        all of their variance, where there are no more rows than columns.
     architecture, n_layers, tableau, activation, field, horizon, augment, optimiser, max_iter, tol, regulariser
         As for `ODEClassifier`.
     validation_fraction, early_stopping, warm_start, verbose, random_state, n_jobs, learning_rate, batch_size, patience
@@ -60,6 +62,11 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
     n_iter_, status_, alpha_, n_features_in_, feature_names_in_
         As for `ODEClassifier`.
 
+    Raises
+    ------
+    TypeError
+        If a keyword is not known; the message says which one may be meant. The values are looked at by `fit`.
+
     Examples
     --------
     >>> from sklearn.datasets import make_friedman1
@@ -70,6 +77,12 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
     >>> model = make_pipeline(StandardScaler(), ocdl.ODERegressor(random_state=0)).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
+    >>> model[-1].target_mean_.shape, model[-1].target_scale_.shape, model[-1].network_.n_outputs
+    ((1,), (1,), 1)
+    >>> model[-1].history_.score_name, model[-1].controls_.K.shape
+    ('R^2', (5, 11, 11))
+    >>> model[-1].n_iter_ > 10, model[-1].status_ in ocdl.Status, model[-1].alpha_
+    (True, True, 1.0)
     """
 
     _target_kind = "numbers"
@@ -78,7 +91,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
     def __init__(
         self,
         architecture: str = defaults.ARCHITECTURE,
-        n_layers: int = defaults.N_LAYERS,
+        n_layers: int | None = None,
         tableau: str | Tableau = defaults.TABLEAU,
         activation: str = defaults.ACTIVATION,
         field: str = defaults.FIELD,
@@ -135,6 +148,36 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         """Train on samples X of shape (samples, features) with targets y, (samples,) or (samples, targets).
 
         Parameters and promises are those of `ODEClassifier.fit`.
+
+        Parameters
+        ----------
+        X : array_like of shape (samples, features)
+        y : array_like of shape (samples,) or (samples, targets)
+        sample_weight : array_like of shape (samples,), optional
+        eval_set : (X, y), optional
+            Data to look at during the training: their loss and score are in `history_`, and early stopping goes by
+            them.
+        callbacks : iterable of callables
+            Each is called with a `TrainingState` several times a second at most; True ends the training.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter of the estimator is not of its kind or range, or the data do not fit each other; the message
+            names it.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> from sklearn.datasets import make_friedman1
+        >>> X, y = make_friedman1(100, random_state=0)
+        >>> model = ocdl.ODERegressor(random_state=0).fit(X, y)
+        >>> model.score(X, y) > 0.5
+        True
         """
         return self._fit(X, y, sample_weight, eval_set, callbacks)
 
@@ -142,6 +185,30 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         """Make one epoch of Adam over these samples; return the estimator.
 
         The targets of the first call say how all are scaled.
+
+        Parameters
+        ----------
+        X : array_like of shape (samples, features)
+        y : array_like of shape (samples,) or (samples, targets)
+        sample_weight : array_like of shape (samples,), optional
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter of the estimator is not of its kind or range, or the data do not fit each other; the message
+            names it.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> from sklearn.datasets import make_friedman1
+        >>> X, y = make_friedman1(100, random_state=0)
+        >>> ocdl.ODERegressor(random_state=0).partial_fit(X, y).predict(X).shape
+        (100,)
         """
         self._scale_is_given = hasattr(self, "target_scale_")
         try:
@@ -150,7 +217,32 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
             del self._scale_is_given
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Return the predicted targets, (samples,) or (samples, targets)."""
+        """Return the predicted targets, (samples,) or (samples, targets).
+
+        Parameters
+        ----------
+        X : array_like of shape (samples, features)
+
+        Returns
+        -------
+        ndarray of shape (samples,) or (samples, targets)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If `X` has another number of features, or numbers that are not finite.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> from sklearn.datasets import make_friedman1
+        >>> X, y = make_friedman1(100, random_state=0)
+        >>> model = ocdl.ODERegressor(random_state=0).fit(X, y)
+        >>> model.predict(X).shape
+        (100,)
+        """
         rows = self._checked(X)
         outputs = self.network_.predict(self.controls_, rows)
         means = outputs if self._own_loss else meaning_of_outputs(outputs, self.loss)
@@ -179,10 +271,11 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
 
     def _scaling(self, samples: Samples) -> tuple[FloatArray, FloatArray]:
         targets, weights = samples.y.reshape(len(samples.y), -1), samples.row_weights
-        mean = np.average(targets, axis=0, weights=weights)
-        if self._least_target == 0:
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.average(targets, axis=0, weights=weights)
+            spread = np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights))
+        if self._least_target == 0 and np.isfinite(mean).all():
             return np.zeros_like(mean), np.where(mean > 0, mean, 1.0)
-        spread = np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights))
         if not np.isfinite(mean).all() or not np.isfinite(spread).all():
             raise ValueError("y holds numbers whose squares are beyond the range of float64; scale it down")
         return mean, np.where(spread > 0, spread, 1.0)
@@ -195,7 +288,9 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
     def _targets_of(self, y: Any) -> NDArray[Any]:
         targets = np.asarray(y, np.float64).reshape(len(y), -1)
         if targets.shape[1] != len(self.target_mean_):
-            raise ValueError(f"y has {targets.shape[1]} targets, but {len(self.target_mean_)} were learned")
+            raise ValueError(
+                f"y has {counted(targets.shape[1], 'target')}, but the model has learned {len(self.target_mean_)}"
+            )
         if targets.min() < self._least_target:
             raise ValueError(f"y has the target {targets.min()}; the loss {self.loss!r} takes none below 0")
         return np.ascontiguousarray((targets - self.target_mean_) / self.target_scale_)
@@ -217,7 +312,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
 
     def _noise_left(self, noise: float, network: Network, controls: Controls, samples: Samples) -> float:
         """Return the geometric mean of what a linear model leaves, too much, and of what a weakly held flow does."""
-        if self._least_target == 0 or self._own_loss:
+        if self._least_target == 0 or self._own_loss or not _leaves_something(samples):
             return noise
         residual = samples.y - network.predict(controls, samples.X)
         left = float(np.mean(np.average(residual**2, axis=0, weights=samples.row_weights)))
@@ -227,9 +322,14 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         """Return what a linear model leaves of the variance of the scaled targets, with some caution."""
         if self._least_target == 0:
             return 1.0
-        root = np.sqrt(samples.row_weights)[:, None]
-        design = np.column_stack([samples.X, np.ones(len(samples.X))])
-        fitted = design @ np.linalg.lstsq(root * design, root * samples.y, rcond=None)[0]
-        left = float(np.mean(np.average((samples.y - fitted) ** 2, axis=0, weights=samples.row_weights)))
-        freedom = max(1.0, len(samples.X) - design.shape[1])
+        if not _leaves_something(samples):
+            return CAUTION
+        left = float(np.mean(linear_residuals(samples)))
+        freedom = len(samples.X) - samples.X.shape[1] - 1
         return CAUTION * float(np.clip(left * len(samples.X) / freedom, LEAST_NOISE, 1.0))
+
+
+def _leaves_something(samples: Samples) -> bool:
+    """Whether a linear model cannot go through all points, where what it leaves would say nothing of the noise."""
+    rows, columns = samples.X.shape
+    return bool(rows > columns + 1)

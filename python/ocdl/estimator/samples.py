@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ocdl.base.validation import FloatArray, LabelArray
+
+Hashes = NDArray[np.uint64]
+MIX, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+ROWS_AT_ONCE = 1 << 14  # whose temporaries stay in a cache
+PIECES = 8  # in which columns are brought into another order
 
 
 class Samples(NamedTuple):
@@ -28,22 +34,119 @@ class Samples(NamedTuple):
         """Return some of the rows."""
         return weighted(self.X[rows], self.y[rows], self.row_weights[rows])
 
+    def parted(self, first: LabelArray, second: LabelArray) -> tuple[Samples, Samples]:
+        """Return all rows in two parts. Both are views of `X`, whose rows are brought into another order."""
+        rows, count = np.concatenate([first, second]), len(first)
+        width = max(1, self.X.shape[1] // PIECES)
+        for start in range(0, self.X.shape[1], width):
+            columns = slice(start, start + width)
+            self.X[:, columns] = self.X[rows, columns]
+        y, weights = self.y[rows], self.row_weights[rows]
+        return (
+            weighted(self.X[:count], y[:count], weights[:count]),
+            weighted(self.X[count:], y[count:], weights[count:]),
+        )
+
+
+def linear_residuals(samples: Samples) -> FloatArray:
+    """Return the weighted mean of the squares that a linear model of the rows leaves, for each target.
+
+    Least squares by a QR decomposition, some rows at a time: beside X there is no room for another one.
+    """
+    X, targets, weights = samples.X, samples.y.reshape(len(samples.y), -1), samples.row_weights
+    columns = X.shape[1] + 1
+    triangle = np.zeros((0, columns + targets.shape[1]))
+    step = max(ROWS_AT_ONCE // columns, 2 * columns)
+    for start in range(0, len(X), step):
+        rows = slice(start, start + step)
+        root = np.sqrt(weights[rows])[:, None]
+        piece = root * np.column_stack([X[rows], np.ones(len(root)), targets[rows]])
+        triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, piece]), mode="r"))
+    design, right_side = triangle[:, :columns], triangle[:, columns:]
+    left = right_side - design @ np.linalg.lstsq(design, right_side, rcond=None)[0]
+    squares: FloatArray = np.sum(left**2, axis=0) / weights.sum()
+    return squares
+
 
 def canonical(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples:
-    """Return the samples sorted, equal ones merged, none of weight 0: order and repetition of rows do not matter."""
+    """Return the samples sorted, equal ones merged, none of weight 0: order and repetition of rows do not matter.
+
+    Sorted by a hash of row and target, and by what they hold where two have the same one: numbers are sorted many times
+    faster than rows. Beside X and the X that is returned there is room for a few columns only.
+    """
     targets = y.reshape(len(y), -1)
-    distinct, place = np.unique(np.column_stack([targets, X]), axis=0, return_inverse=True)
-    total = np.bincount(place.ravel(), weights, len(distinct))
+    columns = [*targets.T, *X.T]
+    hashes = _hashes(X, targets)
+    order = np.argsort(hashes, kind="stable")
+    hashes = hashes[order]
+    same_hash = hashes[1:] == hashes[:-1]
+    same = _equal_to_next(columns, order, same_hash)
+    if not np.array_equal(same, same_hash):
+        _sort_by_content(columns, order, hashes)
+        same = _equal_to_next(columns, order, same_hash)
+    starts = np.concatenate([[True], ~same])
+    if same.any():  # weights are added from the smallest on, so that the sum has the same bits in any order
+        order = order[np.lexsort([weights[order], np.cumsum(starts)])]
+    first = np.flatnonzero(starts)
+    total = np.add.reduceat(weights[order], first)
     if not total.any():
         raise ValueError("every sample to train on has weight 0, from sample_weight and class_weight")
-    distinct, total = distinct[total > 0], total[total > 0]
-    columns = targets.shape[1]
-    merged = distinct[:, :columns].astype(y.dtype).reshape(len(distinct), *y.shape[1:])
-    return weighted(np.ascontiguousarray(distinct[:, columns:]), merged, total)
+    rows = order[first][total > 0]
+    del hashes, same_hash, same, starts, first, order
+    merged = np.take(X, rows, axis=0)
+    merged += 0.0  # of equal rows one may have had -0
+    return weighted(merged, y[rows] + y.dtype.type(0), total[total > 0])
+
+
+def _hashes(X: FloatArray, targets: NDArray[Any]) -> Hashes:
+    """Return a number of 64 bits for each row and its targets; equal ones have the same, whatever the sign of a 0."""
+    hashes = np.empty(len(X), np.uint64)
+    for start in range(0, len(X), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        own = np.zeros(len(X[rows]), np.uint64)
+        for numbers in _columns(targets[rows], X[rows]):
+            own ^= (numbers + 0.0).view(np.uint64)  # 0 + -0 is 0
+            own += MIX
+            own ^= own >> np.uint64(30)
+            own *= FIRST
+            own ^= own >> np.uint64(27)
+            own *= SECOND
+        hashes[rows] = own ^ (own >> np.uint64(31))
+    return hashes
+
+
+def _columns(*tables: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
+    for table in tables:
+        for column in table.T:
+            yield column.astype(np.float64)
+
+
+def _equal_to_next(columns: list[NDArray[Any]], order: LabelArray, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which of these candidates, places in the order, hold the same as the next place."""
+    equal = candidates.copy()
+    places = np.flatnonzero(candidates)
+    if len(places):
+        for column in columns:
+            equal[places] &= column[order[places]] == column[order[places + 1]]
+    return equal
+
+
+def _sort_by_content(columns: list[NDArray[Any]], order: LabelArray, hashes: Hashes) -> None:
+    """Sort, in place, the part of an order by hashes in which several rows have the same one."""
+    repeated = np.zeros(len(order), bool)
+    same = hashes[1:] == hashes[:-1]
+    repeated[1:] |= same
+    repeated[:-1] |= same
+    places = np.flatnonzero(repeated)
+    rows = order[places]
+    order[places] = rows[np.lexsort([*(column[rows] for column in reversed(columns)), hashes[places]])]
 
 
 def weighted(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples:
     """Return samples with these weights, all of which are positive."""
     same = bool(np.all(weights == weights[0]))
-    total = float(weights[0] * len(weights)) if same else float(weights.sum())
+    with np.errstate(over="ignore"):
+        total = float(weights[0]) * len(weights) if same else float(weights.sum())
+    if total == np.inf:
+        raise ValueError("sample_weight has a sum beyond the range of float64; scale it down")
     return Samples(X, np.ascontiguousarray(y), None if same else weights, total)

@@ -11,14 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ocdl import _core
-from ocdl.base import validation
+from ocdl.base import markup, memory, validation
+from ocdl.base.keywords import known_keywords
+from ocdl.base.names import counted
 from ocdl.base.randomness import random_source
 from ocdl.base.validation import FloatArray
+from ocdl.model import layers_picture
 from ocdl.model.controls import ControlLayout, Controls, Part
 from ocdl.model.fields import FIELDS
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau
 
+DEFAULT_TABLEAU = "euler"
 TIME_STEPS = ("fixed", "free", "simplex")
 PRESETS: dict[str, dict[str, Any]] = {
     "net": {"residual": False},
@@ -54,6 +58,11 @@ class Architecture:
     def __post_init__(self) -> None:
         if not self.residual and self.field != "dense":
             raise ValueError(f"field={self.field!r} needs residual=True: a feed-forward network has no flow")
+        if not self.residual and self.tableau != Tableau.named(DEFAULT_TABLEAU):
+            raise ValueError(
+                f"tableau={self.tableau.name or self.tableau!r} needs residual=True: a feed-forward network has no "
+                "Runge-Kutta steps; leave it out"
+            )
         if FIELDS[self.field].needs_even_dim and self.dim % 2:
             raise ValueError(
                 f"field={self.field!r} needs a state of even dimension, positions and momenta, got n_features + "
@@ -93,6 +102,15 @@ class Architecture:
         **overrides
             Any other argument of `Network`.
 
+        Returns
+        -------
+        Network
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is no such architecture, or `Network` does not take an argument.
+
         Examples
         --------
         >>> import ocdl
@@ -104,24 +122,53 @@ class Architecture:
 
     @property
     def dim(self) -> int:
-        """Dimension of the state."""
+        """The dimension of the state: features and augmented components.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Network(2, 10, augment=3).dim
+        5
+        """
         return self.n_features + self.augment
 
     @property
     def stages(self) -> int:
-        """Stages per layer."""
+        """The stages of a layer; 1 for a feed-forward network.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Network(2, 10, tableau="kutta4").stages
+        4
+        """
         return self.tableau.stages if self.residual else 1
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The parts of the controls in their order: names, roles, axes and shapes."""
+        """The parts of the controls in their order: names, roles, axes and shapes.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> [(part.name, part.role, part.shape) for part in ocdl.Network(2, 10).parts][:2]
+        [('K', 'field', (10, 2, 2)), ('b', 'field', (10, 2))]
+        """
         return self._layout.parts
 
     @property
     def n_controls(self) -> int:
-        """Length of the vector of controls."""
+        """The length of the vector of controls.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Network(2, 10).n_controls
+        73
+        """
         return self._layout.size
 
+    @known_keywords({"seed": "random_state"})
     def init(self, random_state: Any = None, scheme: str = "paper") -> Controls:
         """Return random controls to start a training from.
 
@@ -133,8 +180,28 @@ class Architecture:
             "paper": K and W are standard normal. "scaled": they are divided by the square root of the dimension; the K
             of a feed-forward network are random rotations and reflections instead, so that many layers do not lose the
             data. In both, b and mu are 0 and the steps T/N.
+
+        Returns
+        -------
+        Controls
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is no such scheme, or `random_state` is no source of random numbers.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> net = ocdl.Network(2, 10)
+        >>> u = net.init(random_state=0)
+        >>> u.K.shape, u.h.tolist() == [0.1] * 10
+        ((10, 2, 2), True)
+        >>> (net.init(random_state=0) - u).norm()
+        0.0
         """
         scheme = validation.choice(scheme, "scheme", ("paper", "scaled"))
+        self._require_memory_for_controls(3)  # with what is drawn and what is scaled
         rng = random_source(random_state)
         scale = 1.0 if scheme == "paper" else 1.0 / math.sqrt(self.dim)
         shapes = {part.name: part.shape for part in self.parts}
@@ -149,15 +216,34 @@ class Architecture:
 
         Parameters
         ----------
-        K, b, W, mu : array_like, optional
-            Arrays of the shapes that `Controls` lists.
-        h : array_like of shape (layers,), optional
-            Any finite steps; on a network with ``time_steps="simplex"`` a point of the simplex.
+        **parts : array_like, optional
+            ``K``, ``b``, ``W`` and ``mu``, of the shapes that `Controls` lists, and ``h`` of shape (layers,): any
+            finite steps, on a network with ``time_steps="simplex"`` a point of the simplex.
+
+        Returns
+        -------
+        Controls
+
+        Raises
+        ------
+        TypeError
+            If a part is not known, or is no array of real numbers.
+        ValueError
+            If a shape does not fit, a number is not finite, or steps are not on the simplex.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> net = ocdl.Network(2, 2, time_steps="free")
+        >>> u = net.controls(h=[0.25, 0.75], W=[[1.0, -1.0]])
+        >>> u.h.tolist(), bool(u.K.any())
+        ([0.25, 0.75], False)
         """
         known = self._layout.places
         for name in parts:
             if name not in known:
                 raise TypeError(f"controls() takes {', '.join(known)}, got {name!r}")
+        self._require_memory_for_controls(1)
         u = Controls(self._layout, np.zeros(self._layout.size, self.dtype))
         for part in self.parts:
             value, own = parts.get(part.name), getattr(u, part.name)
@@ -171,8 +257,34 @@ class Architecture:
             u.h[...] = self._onto_simplex(u.h)
         return u
 
+    def _require_memory_for_controls(self, copies: int) -> None:
+        what = f"the controls of {counted(self.n_layers, 'layer')} of dimension {self.dim}"
+        memory.require(what, {"controls": float(copies) * self.n_controls * self.dtype.itemsize})
+
     def from_vector(self, v: ArrayLike) -> Controls:
-        """Return the controls that a vector holds, ordered as `parts`; the inverse of `Controls.to_vector`."""
+        """Return the controls that a vector holds, ordered as `parts`; the inverse of `Controls.to_vector`.
+
+        Parameters
+        ----------
+        v : array_like of shape (n_controls,)
+            Copied.
+
+        Returns
+        -------
+        Controls
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `v` is no vector of this length with finite numbers.
+
+        Examples
+        --------
+        >>> import numpy as np, ocdl
+        >>> net = ocdl.Network(2, 10)
+        >>> net.from_vector(np.zeros(net.n_controls)).norm()
+        0.0
+        """
         size = (self._layout.size,)
         return Controls(self._layout, validation.shaped(v, "v", size, "(n_controls,)", self.dtype).copy())
 
@@ -184,11 +296,11 @@ class Architecture:
         if u._layout is not self._layout and u._layout != self._layout:
             own = Controls(self._layout, u._vector)
             raise ValueError(f"{name} does not fit the network: it is {u!r}, the network takes {own!r}")
-        bad = _core.first_non_finite(u._vector)
-        if bad >= 0:
+        vector = validation.plain_array(u._vector, name, self.dtype)  # a pickle may come back as a memory map
+        if _core.first_non_finite(vector) >= 0:
             for part, values in u.parts().items():
                 validation.real_array(values, f"{name}.{part}", self.dtype)
-        return u._vector
+        return vector
 
     def _swept_parts(self, u: Controls) -> dict[str, FloatArray]:
         """Return the parts in float64, mapped to those of the field that this one is swept as."""
@@ -201,6 +313,22 @@ class Architecture:
     def __repr__(self) -> str:
         shown = self._arguments() | {"tableau": self.tableau.name or self.tableau, "dtype": str(self.dtype)}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    def _repr_html_(self) -> str:
+        method = self.tableau.name or repr(self.tableau).strip("<>")
+        layers = f"{self.n_layers} layers" if self.n_layers > 1 else "1 layer"
+        layers += f" of {method}" if self.residual else ", feed-forward"
+        steps = f"{self.time_steps}, horizon {self.horizon:g}" if self.residual else "none"
+        horizon = self.horizon if self.residual else None
+        picture = layers_picture.drawn(self.n_features, self.n_outputs, layers, horizon, self.n_layers)
+        rows = [
+            ("layers", layers),
+            ("state", f"{self.dim} components" + (f", {self.augment} of them extra" if self.augment else "")),
+            ("field", f"{self.field}, {self.activation}"),
+            ("steps", steps),
+            ("controls", f"{self.n_controls:,} numbers of {self.dtype}"),
+        ]
+        return picture + markup.facts(type(self).__name__, rows)
 
     def _arguments(self) -> dict[str, Any]:
         return {argument.name: getattr(self, argument.name) for argument in dataclasses.fields(self) if argument.init}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ocdl.base import validation
+from ocdl.base import markup, validation
 from ocdl.base.validation import FloatArray
 
 __all__ = ["Controls"]
@@ -50,6 +50,10 @@ class ControlLayout:
     parts: tuple[Part, ...]
     dtype: np.dtype[Any]
 
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            Controls._have(part.name)
+
     @cached_property
     def size(self) -> int:
         return sum(part.size for part in self.parts)
@@ -64,6 +68,17 @@ class ControlLayout:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (ControlLayout, (self.parts, self.dtype))
+
+
+PART_DOCSTRING = """The part {name}: a view of the vector of controls, made on demand.
+
+    Examples
+    --------
+    >>> import numpy as np, ocdl
+    >>> u = ocdl.Network(2, 3).init(random_state=0)
+    >>> np.shares_memory(u.{name}, u.parts()["{name}"])
+    True
+    """
 
 
 class Controls:
@@ -89,6 +104,8 @@ class Controls:
     >>> u = net.init(random_state=0)
     >>> u.K.shape, u.b.shape, u.h.shape
     ((3, 2, 2), (3, 2), (3,))
+    >>> u.W.shape, u.mu.shape, u.X
+    ((1, 2), (1,), None)
     >>> (u - 0.5 * u).norm() == 0.5 * u.norm()
     True
     """
@@ -101,30 +118,104 @@ class Controls:
         self._vector = vector
         self.X = X
 
-    def __getattr__(self, name: str) -> FloatArray:
-        if name.startswith("_") or name not in self._layout.places:
-            known = "" if name.startswith("_") else f"; its parts are {', '.join(self._layout.places)}"
-            raise AttributeError(f"Controls have no {name!r}{known}")
-        place, shape = self._layout.places[name]
-        return self._vector[place].reshape(shape)
+    @classmethod
+    def _have(cls, name: str) -> None:
+        """Give all controls an attribute for parts of this name: it is found faster than by `__getattr__`."""
 
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._layout.places]
+        def part(self: Controls) -> FloatArray:
+            try:
+                place, shape = self._layout.places[name]
+            except KeyError:
+                raise AttributeError from None  # the message is that of __getattr__, which is asked next
+            return self._vector[place].reshape(shape)
+
+        if name not in vars(cls):
+            setattr(cls, name, property(part, doc=PART_DOCSTRING.format(name=name)))
+
+    def __getattr__(self, name: str) -> FloatArray:
+        known = "" if name.startswith("_") else f"; its parts are {', '.join(self._layout.places)}"
+        raise AttributeError(f"Controls have no {name!r}{known}")
 
     def parts(self) -> dict[str, FloatArray]:
-        """Return all parts by their names, in their order; they share the memory of the controls."""
+        """Return all parts by their names, in their order; they share the memory of the controls.
+
+        Returns
+        -------
+        dict of str to ndarray
+            ``K``, ``b``, ``h``, ``W`` and ``mu``.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> u = ocdl.Network(2, 3).init(random_state=0)
+        >>> {name: part.shape for name, part in u.parts().items()}
+        {'K': (3, 2, 2), 'b': (3, 2), 'h': (3,), 'W': (1, 2), 'mu': (1,)}
+        """
         return {name: getattr(self, name) for name in self._layout.places}
 
     def to_vector(self) -> NDArray[Any]:
-        """Return a copy of all controls as one vector, ordered K, b, h, W, mu."""
+        """Return a copy of all controls as one vector, ordered K, b, h, W, mu.
+
+        Returns
+        -------
+        ndarray of shape (n_controls,)
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> net = ocdl.Network(2, 3)
+        >>> u = net.init(random_state=0)
+        >>> u.to_vector().shape, (net.from_vector(u.to_vector()) - u).norm()
+        ((24,), 0.0)
+        """
         return self._vector.copy()
 
     def copy(self) -> Self:
-        """Return controls with memory of their own."""
+        """Return controls with memory of their own.
+
+        Returns
+        -------
+        Controls
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> u = ocdl.Network(2, 3).init(random_state=0)
+        >>> v = u.copy()
+        >>> v.h[0] = 0.0
+        >>> bool(u.h[0] > 0)
+        True
+        """
         return type(self)(self._layout, self._vector.copy(), None if self.X is None else self.X.copy())
 
     def dot(self, other: Controls) -> float:
-        """Return the inner product over all parts."""
+        """Return the inner product over all parts.
+
+        Parameters
+        ----------
+        other : Controls
+            Of the same network.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        TypeError
+            If `other` is something else.
+        ValueError
+            If the controls belong to different networks.
+        FloatingPointError
+            If the product is beyond the range of the numbers.
+
+        Examples
+        --------
+        >>> import math, ocdl
+        >>> u = ocdl.Network(2, 3).init(random_state=0)
+        >>> math.isclose(u.dot(u), u.norm() ** 2)
+        True
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             product = float(self._vector @ self._vector_of(other, "dot"))
         if not math.isfinite(product):
@@ -132,7 +223,23 @@ class Controls:
         return product
 
     def norm(self) -> float:
-        """Return the Euclidean norm over all parts."""
+        """Return the Euclidean norm over all parts.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        FloatingPointError
+            If it is beyond the range of float64.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Network(1, 1).controls(K=[[[3.0]]], h=[0.0], W=[[4.0]]).norm()
+        5.0
+        """
         with np.errstate(over="ignore"):
             norm = float(np.linalg.norm(self._vector))
         if norm == 0 or math.isinf(norm):  # the squares may have left the range although the norm has not
@@ -176,6 +283,17 @@ class Controls:
     def __repr__(self) -> str:
         parts = ", ".join(f"{part.name} {part.shape}" for part in self._layout.parts)
         return f"<Controls {parts}, {self._layout.dtype}>"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for part in self._layout.parts:
+            values = getattr(self, part.name)
+            if part.size:
+                rows.append((part.name, part.meaning, str(part.shape), f"{values.min():.3g}", f"{values.max():.3g}"))
+        head = ("part", "axes", "shape", "smallest", "largest")
+        described = f"Controls: {self._layout.size:,} numbers of {self._layout.dtype}"
+        steps = [markup.bars(getattr(self, part.name), "steps") for part in self._layout.parts if part.role == "steps"]
+        return markup.paragraph(described) + markup.table(head, rows) + "".join(steps)
 
     def _with(self, vector: FloatArray) -> Self:
         return type(self)(self._layout, vector)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -10,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ocdl import _core
-from ocdl.base import validation
+from ocdl.base import memory, validation
 from ocdl.base.keywords import known_keywords
+from ocdl.base.names import counted
 from ocdl.base.validation import FloatArray
 from ocdl.model import overflow
 from ocdl.model.activations import ACTIVATIONS, ALIASES
-from ocdl.model.architecture import TIME_STEPS, Architecture, float_dtype, method_of
+from ocdl.model.architecture import DEFAULT_TABLEAU, TIME_STEPS, Architecture, float_dtype, method_of
 from ocdl.model.controls import Controls
 from ocdl.model.fields import FIELDS
 from ocdl.model.losses import Loss
@@ -35,11 +37,29 @@ KEYWORDS_OF_OTHERS = {
     "n_classes": "n_outputs",
     "T": "horizon",
 }
+LEFT_OUT = cast(ArrayLike, ...)  # so that a call without controls is told of them, not of Python's arguments
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """The states of all samples after every layer, (layers + 1, samples, dim), and the outputs, (samples, outputs)."""
+    """What `Network.forward` returns.
+
+    Attributes
+    ----------
+    states : ndarray of shape (layers + 1, samples, dim)
+        The states of all samples after every layer, the first ones included.
+    outputs : ndarray of shape (samples, outputs)
+        The outputs ``W y(T) + mu``.
+
+    Examples
+    --------
+    >>> import numpy as np, ocdl
+    >>> net = ocdl.Network(2, 10)
+    >>> u, X, y = net.init(random_state=0), np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1]
+    >>> t = net.forward(u, X)
+    >>> t.states.shape, t.outputs.shape
+    ((11, 2, 2), (2, 1))
+    """
 
     states: FloatArray
     outputs: FloatArray
@@ -58,7 +78,7 @@ class Flow(Architecture):
         n_layers: int,
         *,
         n_outputs: int = 1,
-        tableau: str | Tableau = "euler",
+        tableau: str | Tableau = DEFAULT_TABLEAU,
         residual: bool = True,
         field: str = "dense",
         activation: str = "tanh",
@@ -83,7 +103,7 @@ class Flow(Architecture):
             dtype=float_dtype(dtype),
         )
 
-    def forward(self, u: Controls, X: ArrayLike) -> Trajectory:
+    def forward(self, u: Controls, X: ArrayLike = LEFT_OUT) -> Trajectory:
         """Return the states after every layer and the outputs.
 
         From y[0] = x, filled up with zeros, layer j with stages i = 1, ..., s computes ::
@@ -104,6 +124,13 @@ class Flow(Architecture):
         Trajectory
             ``states`` of shape (layers + 1, samples, dim), ``outputs`` of shape (samples, outputs).
 
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument does not fit the network; the message names it, what came and what is accepted.
+        FloatingPointError
+            If the flow leaves the finite range; the message names the sample and the layer.
+
         Examples
         --------
         Euler's method with two steps of 1/2 for y' = y:
@@ -115,29 +142,64 @@ class Flow(Architecture):
         [1.0, 1.5, 2.25]
         """
         vector, X = self._vector(u), self._samples(X)
-        states, outputs = self._core_network.forward(vector, X, True)
+        self._require_memory_for_states(len(X))
+        states, outputs = self._core_network.forward(vector, X)
         if _core.first_non_finite(outputs) >= 0 or _core.first_non_finite(states) >= 0:
             overflow.report(self._core_network, vector, X)
         return Trajectory(states, outputs)
 
-    def predict(self, u: Controls, X: ArrayLike) -> FloatArray:
+    def predict(self, u: Controls, X: ArrayLike = LEFT_OUT) -> FloatArray:
         """Return the outputs ``W y[N] + mu``, (samples, outputs).
 
         They are those of `forward`, to the last bit, but no trajectory is stored. A network with one output decides
         for class 1 where it is positive, one with several for the class of the largest.
-        """
-        if isinstance(u, Controls) and u._layout is self._layout:
-            found = self._core_network.predict(u._vector, X)  # nothing to convert and nothing to refuse
-            if found is not None:
-                return found
-        vector, X = self._vector(u), self._samples(X)
-        _, outputs = self._core_network.forward(vector, X, False)
-        if _core.first_non_finite(outputs) >= 0:
-            overflow.report(self._core_network, vector, X)
-        return outputs
 
-    def final_state(self, u: Controls, X: ArrayLike) -> FloatArray:
+        Parameters
+        ----------
+        u : Controls
+        X : array_like of shape (samples, features)
+
+        Returns
+        -------
+        ndarray of shape (samples, outputs)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument does not fit the network; the message names it, what came and what is accepted.
+        FloatingPointError
+            If the flow leaves the finite range; the message names the sample and the layer.
+
+        Examples
+        --------
+        >>> import numpy as np, ocdl
+        >>> net = ocdl.Network(2, 10)
+        >>> u, X, y = net.init(random_state=0), np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1]
+        >>> net.predict(u, X).shape
+        (2, 1)
+        >>> np.array_equal(net.predict(u, X), net.forward(u, X).outputs)
+        True
+        """
+        return self._end(self._core_network.predict, u, X)
+
+    def final_state(self, u: Controls, X: ArrayLike = LEFT_OUT) -> FloatArray:
         """Return the states at time T, y[N], (samples, dim): the last ones of `forward`, to the last bit.
+
+        Parameters
+        ----------
+        u : Controls
+        X : array_like of shape (samples, features)
+
+        Returns
+        -------
+        ndarray of shape (samples, dim)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument does not fit the network; the message names it, what came and what is accepted.
+        FloatingPointError
+            If the flow leaves the finite range; the message names the sample and the layer.
 
         Examples
         --------
@@ -146,11 +208,7 @@ class Flow(Architecture):
         >>> net.final_state(net.controls(K=[[[1.0]], [[1.0]]]), [[1.0], [2.0]]).tolist()
         [[2.25], [4.5]]
         """
-        vector, X = self._vector(u), self._samples(X)
-        states = self._core_network.final_state(vector, X)
-        if _core.first_non_finite(states) >= 0:
-            overflow.report(self._core_network, vector, X)
-        return states
+        return self._end(self._core_network.final_state, u, X)
 
     def pull_back(
         self,
@@ -178,9 +236,16 @@ class Flow(Architecture):
         Controls
             The gradient by the controls, and as ``.X`` that by the data; 0 for fixed steps.
 
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument does not fit the network; the message names it, what came and what is accepted.
+        FloatingPointError
+            If the flow leaves the finite range; the message names the sample and the layer.
+
         Examples
         --------
-        The gradient of the mean of |y(T)|^2 / 2, a loss that is none of the outputs:
+        The gradient of the mean of ``|y(T)|^2 / 2``, a loss that is none of the outputs:
 
         >>> import numpy as np, ocdl
         >>> net = ocdl.Network(2, 10)
@@ -189,9 +254,13 @@ class Flow(Architecture):
         >>> g.K.shape, g.X.shape, bool(np.all(g.W == 0))
         ((10, 2, 2), (2, 2), True)
         """
-        vector, X = self._vector(u), self._samples(X)
         if output_slopes is None and state_slopes is None:
             raise ValueError("pull_back needs output_slopes or state_slopes, got neither")
+        if isinstance(u, Controls) and u._layout is self._layout:
+            found = self._core_network.pull_back(u._vector, X, output_slopes, state_slopes, False)
+            if found is not None:
+                return Controls(self._layout, found[0], found[1])
+        vector, X = self._vector(u), self._samples(X)
         samples = len(X)
         if output_slopes is not None:
             shape = (samples, self.n_outputs)
@@ -226,15 +295,39 @@ class Flow(Architecture):
         objective : Objective
         sample_weight : array_like of shape (samples,), optional
             Weights of the samples' losses, not negative.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument does not fit the network; the message names it, what came and what is accepted.
+        FloatingPointError
+            If the flow leaves the finite range; the message names the sample and the layer.
+
+        Examples
+        --------
+        >>> import numpy as np, ocdl
+        >>> net = ocdl.Network(2, 10)
+        >>> u, X, y = net.init(random_state=0), np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1]
+        >>> net.value(u, X, y) > 0
+        True
+        >>> net.value(u, X, y, sample_weight=[1.0, 0.0]) == net.value(u, X[:1], y[:1])
+        True
         """
+        if self._core_may_try(u, objective):
+            found = objective._core_objective.value(self._core_network, u._vector, X, y, sample_weight)
+            if found is not None:
+                return found
         vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
         if isinstance(objective.record, Loss):
             J = objective._core_objective.value(self._core_network, vector, X, targets, weights)
         else:
-            own = objective._on_samples(targets, weights, len(X))
-            J = own.value_and_slopes(self.predict(u, X))[0]
+            J, _ = objective._on_samples(targets, weights, len(X)).value_and_slopes(self.predict(u, X))
             J += objective._core_objective.penalty(self._core_network, vector)[0]
-        if not math.isfinite(J):
+        if J is None or not math.isfinite(J):
             overflow.report(self._core_network, vector, X)
         return J
 
@@ -250,24 +343,59 @@ class Flow(Architecture):
     ) -> tuple[float, Controls]:
         """Return J(u) and its exact gradient, by one forward and one adjoint sweep.
 
-        Parameters are those of `value`; with ``input_grad=True`` the gradient has an attribute ``X``, the derivative
-        with respect to the data. A loss of one's own takes one more forward sweep.
+        A loss of one's own takes one more forward sweep.
+
+        Parameters
+        ----------
+        u : Controls
+        X : array_like of shape (samples, features)
+        y : array_like of shape (samples,) or (samples, outputs)
+            The targets, as for `value`.
+        objective : Objective
+        sample_weight : array_like of shape (samples,), optional
+        input_grad : bool
+            Whether the gradient has an attribute ``X``, the derivative with respect to the data.
+
+        Returns
+        -------
+        J : float
+        g : Controls
+            Shaped like `u`; ``g.h`` is 0 where the steps are fixed.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument does not fit the network; the message names it, what came and what is accepted.
+        FloatingPointError
+            If the flow leaves the finite range; the message names the sample and the layer.
+
+        Examples
+        --------
+        >>> import numpy as np, ocdl
+        >>> net = ocdl.Network(2, 10)
+        >>> u, X, y = net.init(random_state=0), np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1]
+        >>> J, g = net.value_and_grad(u, X, y, input_grad=True)
+        >>> g.K.shape, g.X.shape
+        ((10, 2, 2), (2, 2))
+        >>> net.value(u - 0.1 * g, X, y) < J
+        True
         """
-        vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
-        input_grad = validation.boolean(input_grad, "input_grad")
-        if not isinstance(objective.record, Loss):
-            J, slopes = objective._on_samples(targets, weights, len(X)).value_and_slopes(self.predict(u, X))
-            g = self._pulled_back(vector, X, slopes, None)[0]
-            penalty, penalty_gradient = objective._core_objective.penalty(self._core_network, vector)
-            J, total = J + penalty, g._vector + penalty_gradient
-            if not math.isfinite(J) or _core.first_non_finite(total) >= 0:
+        found = None
+        if self._core_may_try(u, objective):
+            found = objective._core_objective.value_and_grad(
+                self._core_network, u._vector, X, y, sample_weight, input_grad
+            )
+        if found is None:
+            vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
+            input_grad = validation.boolean(input_grad, "input_grad")
+            if not isinstance(objective.record, Loss):
+                return self._own_value_and_grad(vector, X, targets, objective, weights, input_grad)
+            found = objective._core_objective.value_and_grad(
+                self._core_network, vector, X, targets, weights, input_grad
+            )
+            if found is None:
                 overflow.report(self._core_network, vector, X)
-            return J, Controls(self._layout, total, g.X if input_grad else None)
-        J, gradient, input_gradient, finite = objective._core_objective.value_and_grad(
-            self._core_network, vector, X, targets, weights, input_grad
-        )
-        if not finite:
-            overflow.report(self._core_network, vector, X)
+        J, gradient, input_gradient = found
         return J, Controls(self._layout, gradient, input_gradient)
 
     def adjoint(
@@ -287,7 +415,27 @@ class Flow(Architecture):
 
         with the coefficients A and weights w of the tableau; of an implicit one these are linear equations. Where no
         weight is 0 this is the adjoint equation by the method `Tableau.adjoint`; weights of 0 need no special care. A
-        feed-forward layer has ``p[j] = K[j]^T (sigma'(K[j] y[j] + b[j]) * p[j+1])``. Parameters are those of `value`.
+        feed-forward layer has ``p[j] = K[j]^T (sigma'(K[j] y[j] + b[j]) * p[j+1])``.
+
+        Parameters
+        ----------
+        u : Controls
+        X : array_like of shape (samples, features)
+        y : array_like of shape (samples,) or (samples, outputs)
+            The targets, as for `value`.
+        objective : Objective
+        sample_weight : array_like of shape (samples,), optional
+
+        Returns
+        -------
+        ndarray of shape (layers + 1, samples, dim)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument does not fit the network; the message names it, what came and what is accepted.
+        FloatingPointError
+            If the flow leaves the finite range; the message names the sample and the layer.
 
         Examples
         --------
@@ -301,6 +449,7 @@ class Flow(Architecture):
         True
         """
         vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
+        self._require_memory_for_states(len(X))
         if not isinstance(objective.record, Loss):
             _, slopes = objective._on_samples(targets, weights, len(X)).value_and_slopes(self.predict(u, X))
             return cast(FloatArray, self._pulled_back(vector, X, slopes, None, with_costates=True)[1])
@@ -327,6 +476,17 @@ class Flow(Architecture):
         dX : array_like of shape (samples, features), optional
             The direction of the data; none: 0.
 
+        Returns
+        -------
+        ndarray of shape (layers + 1, samples, dim)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument does not fit the network; the message names it, what came and what is accepted.
+        FloatingPointError
+            If the flow leaves the finite range; the message names the sample and the layer.
+
         Examples
         --------
         Along a direction of the data, <p[j], v[j]> with the costates p is the same at every layer:
@@ -345,7 +505,8 @@ class Flow(Architecture):
         if dX is not None:
             input_direction = validation.samples(dX, self.n_features, self.dtype, "dX")
             if len(input_direction) != len(X):
-                raise ValueError(f"dX has {len(input_direction)} samples but X has {len(X)}")
+                raise ValueError(f"dX has {counted(len(input_direction), 'sample')} but X has {len(X)}")
+        self._require_memory_for_states(len(X))
         tangents = self._core_network.tangent(vector, X, direction, input_direction)
         if _core.first_non_finite(tangents) >= 0:
             overflow.report(self._core_network, vector, X)
@@ -388,30 +549,83 @@ class Flow(Architecture):
         with_costates: bool = False,
     ) -> tuple[Controls, FloatArray | None]:
         """Return the gradient of the slopes' product with outputs and states, and where asked the costates."""
-        gradient, input_gradient, costates, finite = self._core_network.pull_back(
-            vector, X, output_slopes, state_slopes, with_costates
-        )
-        if not finite:
+        found = self._core_network.pull_back(vector, X, output_slopes, state_slopes, with_costates)
+        if found is None:
             overflow.report(self._core_network, vector, X)
+        gradient, input_gradient, costates = found
         return Controls(self._layout, gradient, input_gradient), costates
 
+    def _end(self, sweep: Callable[[Any, Any], FloatArray | None], u: Controls, X: ArrayLike) -> FloatArray:
+        """Return what a function of the core finds at the end of the flow.
+
+        Such a function looks at its arguments itself and finds nothing where one is to be converted or refused, or the
+        result is not finite: so that usual calls, which may take microseconds, are not looked at twice.
+        """
+        if isinstance(u, Controls) and u._layout is self._layout:
+            found = sweep(u._vector, X)
+            if found is not None:
+                return found
+        vector, rows = self._vector(u), self._samples(X)
+        found = sweep(vector, rows)
+        if found is None:
+            overflow.report(self._core_network, vector, rows)
+        return found
+
+    def _own_value_and_grad(
+        self,
+        vector: FloatArray,
+        X: FloatArray,
+        targets: Any,
+        objective: Objective,
+        weights: FloatArray | None,
+        input_grad: bool,
+    ) -> tuple[float, Controls]:
+        """Return J and its gradient for a loss of one's own."""
+        outputs = self.predict(Controls(self._layout, vector), X)
+        J, slopes = objective._on_samples(targets, weights, len(X)).value_and_slopes(outputs)
+        g = self._pulled_back(vector, X, slopes, None)[0]
+        penalty, penalty_gradient = objective._core_objective.penalty(self._core_network, vector)
+        J, total = J + penalty, g._vector + penalty_gradient
+        if not math.isfinite(J) or _core.first_non_finite(total) >= 0:
+            overflow.report(self._core_network, vector, X)
+        return J, Controls(self._layout, total, g.X if input_grad else None)
+
+    def _core_may_try(self, u: object, objective: object) -> bool:
+        """Whether controls and loss are such that the core can look at the other arguments itself, as in `_end`."""
+        return (
+            isinstance(u, Controls)
+            and u._layout is self._layout
+            and isinstance(objective, Objective)
+            and isinstance(objective.record, Loss)
+        )
+
+    def _require_memory_for_states(self, samples: int) -> None:
+        states = float(self.n_layers + 1) * samples * self.dim * self.dtype.itemsize
+        memory.require(
+            f"the states of {counted(samples, 'sample')} after each of {counted(self.n_layers, 'layer')}",
+            {"states": states},
+        )
+
     def _samples(self, X: ArrayLike) -> FloatArray:
+        if X is LEFT_OUT:
+            raise TypeError("X is missing: the controls come first, the samples second, as in net.predict(u, X)")
         return validation.samples(X, self.n_features, self.dtype)
 
     def _problem(
-        self, u: Controls, X: ArrayLike, y: Any, objective: Objective, sample_weight: ArrayLike | None
+        self, u: Controls, X: ArrayLike, y: Any, objective: Objective, sample_weight: ArrayLike | None, least: int = 1
     ) -> tuple[FloatArray, FloatArray, Any, FloatArray | None]:
-        """Return vector, samples, targets and weights as the core takes them; errors name what does not fit."""
-        core = self._core_of(objective)
-        if isinstance(u, Controls) and u._layout is self._layout and core.fits(self._core_network, u._vector, X, y):
-            rows = cast(FloatArray, X)  # nothing to convert and nothing to refuse
-            return u._vector, rows, y, validation.weights(sample_weight, len(rows), self.dtype)
-        vector, rows = self._vector(u), self._samples(X)
-        targets = objective._checked_targets(y, len(rows), self.n_outputs, self.dtype)
-        return vector, rows, targets, validation.weights(sample_weight, len(rows), self.dtype)
+        """Return vector, samples, targets and weights as the core takes them; errors name what does not fit.
 
-    def _core_of(self, objective: Objective) -> _core.Objective:
-        """Return what the core takes for an objective, if it fits the network."""
+        `least`: how many samples there have to be; 0 where they are a part of all.
+        """
+        self._require_fit(objective)
+        vector, rows = self._vector(u), validation.samples(X, self.n_features, self.dtype, least=least)
+        targets = objective._checked_targets(y, len(rows), self.n_outputs, self.dtype)
+        weights = validation.weights(sample_weight, len(rows), self.dtype, are_all=least > 0)
+        return vector, rows, targets, weights
+
+    def _require_fit(self, objective: Objective) -> None:
+        """Raise where the objective is none, or its penalties name parts that the network does not have."""
         if not isinstance(objective, Objective):
             raise TypeError(f"objective must be an Objective, got {type(objective).__name__}")
         for term in objective.regulariser.terms if objective.regulariser else ():
@@ -421,7 +635,6 @@ class Flow(Architecture):
                     raise ValueError(
                         f"regulariser: {term} names the part {part!r}; the parts of this network are {known}"
                     )
-        return objective._core_objective
 
 
 SomeFlow = TypeVar("SomeFlow", bound=Flow)

@@ -18,7 +18,7 @@ __all__ = ["Loss", "OwnLoss"]  # and the records, below
 
 
 class Loss:
-    """A loss of the core.
+    """A loss of the core; `ocdl.losses` has one class for each.
 
     Attributes
     ----------
@@ -29,6 +29,13 @@ class Loss:
         No target is below this.
     score : str
         What is reported with it: the accuracy of classes, R^2 of numbers.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> loss = ocdl.losses.Poisson()
+    >>> loss.name, loss.targets, loss.least_target, loss.score
+    ('poisson', 'numbers', 0.0, 'R^2')
     """
 
     name: ClassVar[str]
@@ -46,28 +53,73 @@ class Loss:
             object.__setattr__(self, parameter, number)
 
     def parameters(self) -> dict[str, float]:
-        """Return the numbers that belong to the loss, by name."""
+        """Return the numbers that belong to the loss, by name.
+
+        Returns
+        -------
+        dict of str to float
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.losses.Huber(delta=0.5).parameters()
+        {'delta': 0.5}
+        """
         return {parameter: getattr(self, parameter) for parameter in self._ranges}
 
 
 @runtime_checkable
 class OwnLoss(Protocol):
-    """A loss of the user's own.
+    """A loss of the user's own: any object with this method.
 
     Optional are ``name``, a text by which a checkpoint knows it, and ``score(outputs, targets)``, a number that is
     reported in the history.
+
+    Examples
+    --------
+    >>> import numpy as np, ocdl
+    >>> class LogCosh:
+    ...     def value_and_slope(self, outputs, targets):
+    ...         residual = outputs - targets[:, None]
+    ...         return np.log(np.cosh(residual)).sum(axis=1), np.tanh(residual)
+    >>> isinstance(LogCosh(), ocdl.losses.OwnLoss)
+    True
     """
 
     def value_and_slope(self, outputs: FloatArray, targets: Any, /) -> tuple[Any, Any]:
-        """Return the losses (samples,) and their slopes by the outputs, (samples, outputs), without weights."""
+        """Return the losses of all samples and their slopes, without weights.
+
+        Parameters
+        ----------
+        outputs : ndarray of shape (samples, outputs)
+        targets : object
+            What came as `y`.
+
+        Returns
+        -------
+        values : array_like of shape (samples,)
+        slopes : array_like of shape (samples, outputs)
+            Their derivatives by the outputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> class HalfSquares:
+        ...     def value_and_slope(self, outputs, targets):
+        ...         residual = outputs - targets[:, None]
+        ...         return (residual**2).sum(axis=1) / 2, residual
+        >>> values, slopes = HalfSquares().value_and_slope(np.ones((3, 1)), np.zeros(3))
+        >>> values.shape, slopes.shape
+        ((3,), (3, 1))
+        """
         ...
 
 
 def _record(name: str, targets: str, formula: str, least: float, parameters: list[Any]) -> type[Loss]:
     fields = [(parameter, float, default) for parameter, default, *_ in parameters]
-    lines = "\n".join(f"    {parameter} : float\n        {meaning}" for parameter, *_, meaning in parameters)
+    title = name.title().replace("_", "")
     facts = {
-        "__doc__": f"The loss {formula}." + (f"\n\n    Parameters\n    ----------\n{lines}\n" if lines else ""),
+        "__doc__": _described(name, title, targets, formula, parameters),
         "__module__": __name__,
         "name": name,
         "targets": targets,
@@ -75,11 +127,26 @@ def _record(name: str, targets: str, formula: str, least: float, parameters: lis
         "score": "accuracy" if targets == "classes" else "R^2",
         "_ranges": {parameter: (above, below) for parameter, _, above, below, _ in parameters},
     }
-    made = dataclasses.make_dataclass(
-        name.title().replace("_", ""), fields, bases=(Loss,), namespace=facts, frozen=True
-    )
+    made = dataclasses.make_dataclass(title, fields, bases=(Loss,), namespace=facts, frozen=True)
     made.__module__ = __name__
     return made
+
+
+def _described(name: str, title: str, targets: str, formula: str, parameters: list[Any]) -> str:
+    """Return the docstring of a record."""
+    kinds = {"classes": "classes c", "numbers": "numbers c, one for each output"}
+    lines = "".join(f"    {parameter} : float\n        {meaning}\n" for parameter, *_, meaning in parameters)
+    section = f"    Parameters\n    ----------\n{lines}\n" if lines else ""
+    accepted = "".join(
+        f"\n        If {p} is not above {low:g} and below {high:g}." for p, _, low, high, _ in parameters
+    )
+    errors = f"    Raises\n    ------\n    ValueError{accepted}\n\n" if accepted else ""
+    return (
+        f"The loss {name!r} of outputs z and targets that are {kinds[targets]}.\n\n    Of one sample it is ::\n\n"
+        f"        {formula}\n\n{section}{errors}    Examples\n    --------\n    >>> import ocdl\n"
+        f"    >>> loss = ocdl.losses.{title}()\n    >>> loss.name, loss.targets\n    {(name, targets)!r}\n"
+        f"    >>> ocdl.Objective(loss).score_name\n    {'accuracy' if targets == 'classes' else 'R^2'!r}\n    "
+    )
 
 
 LOSSES: dict[str, type[Loss]] = {record[0]: _record(*record) for record in _core.losses()}

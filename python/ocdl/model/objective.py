@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ocdl import _core
 from ocdl.base import validation
 from ocdl.base.keywords import known_keywords
+from ocdl.base.names import counted
 from ocdl.base.validation import FloatArray
 from ocdl.model import losses
 from ocdl.model.losses import Loss, OwnLoss
@@ -31,15 +32,27 @@ class Objective:
     Parameters
     ----------
     loss : str, loss of `ocdl.losses`, or object
-        For labels: "squared", the paper's 1/2 |C(z) - c|^2 with C(z) = 1 / (1 + exp(-z)), c the label or, with several
-        outputs, its one-hot vector; "cross_entropy", the logistic or softmax cross entropy. For real targets, one for
-        each output: "squared_error", "huber", "quantile", "poisson", or with their parameters
+        For labels: "squared", the paper's ``1/2 |C(z) - c|^2`` with ``C(z) = 1 / (1 + exp(-z))``, c the label or, with
+        several outputs, its one-hot vector; "cross_entropy", the logistic or softmax cross entropy. For real targets,
+        one for each output: "squared_error", "huber", "quantile", "poisson", or with their parameters
         ``ocdl.losses.Huber(delta=0.5)``. Or a loss of one's own: any object with a method ``value_and_slope(outputs,
         targets)`` that returns the losses (samples,) and their slopes (samples, outputs).
     reduction : {"mean", "sum"}
         How the losses of the samples are combined; with sample weights the mean divides by their sum.
     regulariser : Regulariser, optional
         A sum of `Tikhonov`, `L1` and `TimeSmoothness`.
+
+    Attributes
+    ----------
+    loss : str or object
+        The loss: its name, where it was given by one.
+    reduction : str
+    regulariser : Regulariser or None
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no such loss or reduction, or the regulariser is none.
 
     Examples
     --------
@@ -58,6 +71,9 @@ class Objective:
     >>> u, X = net.init(random_state=0), np.array([[0.0], [1.0]])
     >>> net.value(u, X, np.array([0.5, 2.0]), ocdl.Objective(AbsoluteError())) > 0
     True
+    >>> objective = ocdl.Objective("log_loss")
+    >>> objective.loss, objective.reduction, objective.regulariser
+    ('cross_entropy', 'mean', None)
     """
 
     loss: Any = "squared"
@@ -88,6 +104,23 @@ class Objective:
         y : array_like of shape (samples,) or (samples, outputs)
             The targets, as for `Network.value`.
         sample_weight : array_like of shape (samples,), optional
+
+        Returns
+        -------
+        ndarray of shape (samples, outputs)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument does not fit the others or the loss.
+        FloatingPointError
+            If the slopes are beyond the range of the numbers.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Objective("squared_error").slopes([[1.0], [2.0]], [0.0, 0.0]).tolist()
+        [[0.5], [1.0]]
         """
         dtype = np.dtype(np.float32 if getattr(outputs, "dtype", None) == np.float32 else np.float64)
         z = validation.real_array(outputs, "outputs", dtype)
@@ -105,24 +138,45 @@ class Objective:
 
     @cached_property
     def record(self) -> Loss | OwnLoss:
-        """The loss itself, where it was given by name."""
+        """The loss itself, where it was given by name.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Objective("huber").record
+        Huber(delta=1.0)
+        """
         return losses.resolved(self.loss)
 
     @property
     def score_name(self) -> str:
-        """What the score of the loss is called."""
+        """What the score of the loss is called: "accuracy", "R^2", or "score" of a loss of one's own.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Objective("huber").score_name
+        'R^2'
+        """
         return self.record.score if isinstance(self.record, Loss) else "score"
 
     @property
     def loss_name(self) -> str:
-        """The name of the loss, whether it was given by its name or not."""
+        """The name of the loss, whether it was given by its name or not.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Objective(ocdl.losses.Quantile(level=0.9)).loss_name
+        'quantile'
+        """
         return self.record.name if isinstance(self.record, Loss) else name_of(self.record)
 
     def _checked_targets(self, y: Any, samples: int, outputs: int, dtype: np.dtype[Any]) -> Any:
         """Return targets as the loss takes them: labels, numbers of this type, or what came for a loss of one's own."""
         if not isinstance(self.record, Loss):
             if hasattr(y, "__len__") and not isinstance(y, dict) and len(y) != samples:
-                raise ValueError(f"y has {len(y)} targets but X has {samples} samples")
+                raise ValueError(f"y has {counted(len(y), 'target')} but X has {counted(samples, 'sample')}")
             return y
         if self.record.targets == "classes":
             return validation.labels(y, samples, outputs)

@@ -1,6 +1,6 @@
 """Where the numbers of an evaluation left the finite range, or the equations of an implicit method had no solution."""
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -12,28 +12,38 @@ ROWS = 256  # go forward at a time: the search needs little memory, however many
 
 def report(core_network: _core.Network, vector: FloatArray, X: FloatArray) -> NoReturn:
     """Go forward again and raise a FloatingPointError that names the first sample and layer that are not finite."""
+    raise FloatingPointError(found(core_network, vector, X) or behind_the_flow(vector.dtype))
+
+
+def found(core_network: _core.Network, vector: FloatArray, X: FloatArray, first_row: int = 0) -> str | None:
+    """Return a sentence about the first sample and layer that are not finite; samples are counted from `first_row`."""
     for first in range(0, len(X), ROWS):
-        states, outputs = core_network.forward(vector, X[first : first + ROWS], True)
+        states, outputs = core_network.forward(vector, X[first : first + ROWS])
         for layer, state in enumerate(states):
             bad = _core.first_non_finite(state)
             if bad >= 0:
-                sample = first + bad // state.shape[1]
+                sample = first_row + first + bad // state.shape[1]
                 if core_network.is_implicit and np.isnan(state.flat[bad]):
-                    raise FloatingPointError(
+                    return (
                         f"the stage equations of layer {layer - 1} of {len(states) - 1} were not solved for sample "
                         f"{sample}: Newton's method does not converge; take shorter steps, or scale the controls down"
                     )
-                raise FloatingPointError(
+                return (
                     f"the flow overflows {vector.dtype}: the state of sample {sample} is not "
                     f"finite after layer {layer - 1} of {len(states) - 1}; scale the data or the controls down"
                 )
         bad = _core.first_non_finite(outputs)
         if bad >= 0:
-            raise FloatingPointError(
-                f"the outputs W y + mu overflow {vector.dtype} for sample {first + bad // outputs.shape[1]}; "
-                "scale the data or the controls down"
+            return (
+                f"the outputs W y + mu overflow {vector.dtype} for sample "
+                f"{first_row + first + bad // outputs.shape[1]}; scale the data or the controls down"
             )
-    raise FloatingPointError(
-        f"the objective or its derivatives overflow {vector.dtype} although the flow is finite; "
+    return None
+
+
+def behind_the_flow(dtype: np.dtype[Any]) -> str:
+    """Return what is left to say when every sample is finite."""
+    return (
+        f"the objective or its derivatives overflow {dtype} although the flow is finite; "
         "scale the data or the controls down"
     )

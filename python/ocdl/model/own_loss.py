@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ocdl import _core
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.losses import OwnLoss
 
@@ -34,30 +36,61 @@ class OwnLossOnSamples:
 
     def value_and_slopes(self, outputs: FloatArray, rows: LabelArray | None = None) -> tuple[float, FloatArray]:
         """Return the same, always with slopes."""
-        targets = self.targets if rows is None else chosen_rows(self.targets, rows)
-        values, slopes = self._called(outputs, targets)
-        weights = np.ones(self.samples) if self.weights is None else self.weights.astype(np.float64)
-        scale = 1 / float(weights.sum()) if self.mean else 1.0
+        targets, weights = self.targets, self.weights
+        scale = 1.0
+        if self.mean:
+            scale = 1 / (self.samples if weights is None else _core.sum_in_order(weights.astype(np.float64)))
         if rows is not None:
-            weights, scale = weights[rows], scale * self.samples / len(rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = scale * float(weights @ values)
-            return value, (scale * weights[:, None] * slopes).astype(outputs.dtype)
+            targets = chosen_rows(targets, rows)
+            weights = None if weights is None else weights[rows]
+            scale = scale * self.samples / len(rows)
+        losses, slopes = losses_and_slopes(self.loss, outputs, targets, weights, scale)
+        return scale * _core.sum_in_order(losses), slopes
 
     def score(self, outputs: FloatArray) -> float:
         """Return the score of the loss at the outputs of all samples; NaN if it has none."""
         score = getattr(self.loss, "score", None)
         return math.nan if score is None else float(score(outputs, self.targets))
 
-    def _called(self, outputs: FloatArray, targets: Any) -> tuple[FloatArray, FloatArray]:
-        name = f"{name_of(self.loss)}.value_and_slope"
-        found = self.loss.value_and_slope(outputs.copy(), targets)
-        if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise TypeError(f"{name} must return a pair (values, slopes), got {type(found).__name__}")
-        return (
-            _checked(found[0], (len(outputs),), f"the values of {name}", "(samples,)"),
-            _checked(found[1], outputs.shape, f"the slopes of {name}", "(samples, outputs)"),
-        )
+
+@dataclass(frozen=True)
+class LossesOfRows:
+    """A loss with the targets and weights of rows that are a part of all: the core adds up and scales."""
+
+    loss: OwnLoss
+    targets: Any
+    weights: FloatArray | None
+
+    def __call__(
+        self, outputs: FloatArray, positions: LabelArray | None, scale: float, with_slopes: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the weighted losses of all rows, or of those at these positions, and their slopes times the scale."""
+        targets, weights = self.targets, self.weights
+        if positions is not None:
+            targets = chosen_rows(targets, positions)
+            weights = None if weights is None else weights[positions]
+        return losses_and_slopes(self.loss, outputs, targets, weights, scale)
+
+
+def losses_and_slopes(
+    loss: OwnLoss, outputs: FloatArray, targets: Any, weights: FloatArray | None, scale: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the weighted losses of rows, (rows,), and the slopes of these times the scale, (rows, outputs)."""
+    values, slopes = _called(loss, outputs, targets)
+    wide = np.ones(len(outputs)) if weights is None else weights.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return wide * values, (scale * wide[:, None] * slopes).astype(outputs.dtype, order="C")
+
+
+def _called(loss: OwnLoss, outputs: FloatArray, targets: Any) -> tuple[FloatArray, FloatArray]:
+    name = f"{name_of(loss)}.value_and_slope"
+    found = loss.value_and_slope(outputs.copy(), targets)
+    if not isinstance(found, (tuple, list)) or len(found) != 2:
+        raise TypeError(f"{name} must return a pair (values, slopes), got {type(found).__name__}")
+    return (
+        _checked(found[0], (len(outputs),), f"the values of {name}", "(samples,)"),
+        _checked(found[1], outputs.shape, f"the slopes of {name}", "(samples, outputs)"),
+    )
 
 
 def _checked(array: Any, shape: tuple[int, ...], name: str, meaning: str) -> FloatArray:
@@ -92,3 +125,19 @@ def chosen_rows(targets: Any, rows: LabelArray) -> Any:
     if isinstance(targets, (list, tuple)):
         return type(targets)(targets[row] for row in rows)
     return targets[rows]
+
+
+def joined_rows(parts: Sequence[Any]) -> Any:
+    """Return the targets of several runs of rows as one, of the kind that they came as."""
+    first = parts[0]
+    if first is None:
+        return None
+    if isinstance(first, dict):
+        return {key: joined_rows([part[key] for part in parts]) for key in first}
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(list(parts))
+    if isinstance(first, (list, tuple)):
+        return type(first)(target for part in parts for target in part)
+    return np.concatenate(parts)

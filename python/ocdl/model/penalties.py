@@ -69,6 +69,18 @@ class Regulariser:
     **weights : float
         Weights of penalties by their names: ``tikhonov``, ``l1``, ``time_smoothness``, ``even_steps``.
 
+    Attributes
+    ----------
+    terms : tuple of Penalty
+        The terms, each with ``name``, ``weight`` and ``parts``.
+
+    Raises
+    ------
+    TypeError
+        If a term is no penalty.
+    ValueError
+        If a name is not known, or a weight is negative or not finite.
+
     Examples
     --------
     >>> import ocdl
@@ -76,6 +88,8 @@ class Regulariser:
     Tikhonov(0.001) + TimeSmoothness(0.1)
     >>> ocdl.Regulariser(tikhonov=1e-3) == ocdl.Tikhonov(1e-3)
     True
+    >>> [term.weight for term in (ocdl.Tikhonov(1e-3) + ocdl.Tikhonov(2e-3)).terms]
+    [0.003]
     """
 
     __slots__ = ("terms",)
@@ -101,7 +115,23 @@ class Regulariser:
         raise AttributeError(f"a Regulariser does not change; {name!r} cannot be set")
 
     def weight(self, name: str) -> float:
-        """Return the weight of a penalty on its usual parts; 0 where it is no term."""
+        """Return the weight of a penalty on its usual parts; 0 where it is no term.
+
+        Parameters
+        ----------
+        name : str
+            The name of a penalty.
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Tikhonov(0.5).weight("tikhonov"), ocdl.Tikhonov(0.5).weight("l1")
+        (0.5, 0.0)
+        """
         return next((term.weight for term in self.terms if term.name == name and term.parts is None), 0.0)
 
     def __getattr__(self, name: str) -> float:
@@ -127,12 +157,44 @@ class Regulariser:
         return (Regulariser, self.terms)
 
     def to_list(self) -> list[list[Any]]:
-        """Return the terms as JSON can hold them."""
+        """Return the terms as JSON can hold them.
+
+        Returns
+        -------
+        list of [name, weight, parts]
+            ``parts`` is None where they are the usual ones.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Tikhonov(0.5, parts=("K",)).to_list()
+        [['tikhonov', 0.5, ['K']]]
+        """
         return [[term.name, term.weight, None if term.parts is None else list(term.parts)] for term in self.terms]
 
     @staticmethod
     def from_list(stored: Any) -> Regulariser:
-        """Return the regulariser of `to_list`; ValueError or TypeError where it is none."""
+        """Return the regulariser that `to_list` has written.
+
+        Parameters
+        ----------
+        stored : list of [name, weight, parts]
+
+        Returns
+        -------
+        Regulariser
+
+        Raises
+        ------
+        ValueError, TypeError
+            If it is no such list.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Regulariser.from_list([["l1", 0.5, None]])
+        L1(0.5)
+        """
         if not isinstance(stored, list) or not all(isinstance(term, list) and len(term) == 3 for term in stored):
             raise ValueError(f"a regulariser is stored as a list of (name, weight, parts), got {stored!r:.80}")
         return Regulariser(*(Penalty(*term) for term in stored))
@@ -144,19 +206,87 @@ def Tikhonov(weight: float, parts: Iterable[str] | None = None) -> Regulariser:
     Parameters
     ----------
     weight : float
+        Not negative.
     parts : collection of str, optional
         The parts of the controls that count; none: all but the time steps, that is ``("K", "b", "W", "mu")``.
+
+    Returns
+    -------
+    Regulariser
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `weight` is not a finite number, or negative, or `parts` names none.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> net = ocdl.Network(1, 1)
+    >>> u = net.controls(K=[[[3.0]]], W=[[4.0]])
+    >>> objective = ocdl.Objective("squared_error", regulariser=ocdl.Tikhonov(0.1, parts=("K",)))
+    >>> round(net.value(u, [[0.0]], [0.0], objective), 6)  # 0.1 / 2 * 3^2
+    0.45
     """
     return _single("tikhonov", weight, parts)
 
 
 def L1(weight: float, parts: Iterable[str] | None = None) -> Regulariser:
-    """Return the penalty ``weight * |u|_1`` of the controls, whose subgradient at 0 is 0; `parts` as for `Tikhonov`."""
+    """Return the penalty ``weight * |u|_1`` of the controls, whose subgradient at 0 is 0.
+
+    Parameters
+    ----------
+    weight : float
+        Not negative.
+    parts : collection of str, optional
+        As for `Tikhonov`.
+
+    Returns
+    -------
+    Regulariser
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `weight` is not a finite number, or negative, or `parts` names none.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> ocdl.L1(0.01, parts=("W",))
+    L1(0.01, parts=('W',))
+    """
     return _single("l1", weight, parts)
 
 
 def TimeSmoothness(weight: float) -> Regulariser:
-    """Return the penalty ``weight / 2 * N/T * sum_j |(K, b)[j+1] - (K, b)[j]|^2`` on a network of N layers."""
+    """Return the penalty ``weight / 2 * N/T * sum_j |(K, b)[j+1] - (K, b)[j]|^2`` on a network of N layers.
+
+    Parameters
+    ----------
+    weight : float
+        Not negative.
+
+    Returns
+    -------
+    Regulariser
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `weight` is not a finite number, or negative.
+
+    Examples
+    --------
+    Controls that do not change from layer to layer cost nothing:
+
+    >>> import numpy as np, ocdl
+    >>> net = ocdl.Network(2, 5)
+    >>> u = net.controls(K=np.ones((5, 2, 2)))
+    >>> smooth = ocdl.Objective(regulariser=ocdl.TimeSmoothness(1.0))
+    >>> net.value(u, [[0.0, 1.0]], [1], smooth) == net.value(u, [[0.0, 1.0]], [1])
+    True
+    """
     return _single("time_smoothness", weight, None)
 
 
@@ -164,6 +294,29 @@ def EvenSteps(weight: float) -> Regulariser:
     """Return the penalty ``weight / 2 * sum_j ((h[j] - T/N) / (T/N))^2`` of learned time steps.
 
     Without one, learned steps grow and evade the penalties of K and b: a larger step does what a larger K would do.
+
+    Parameters
+    ----------
+    weight : float
+        Not negative.
+
+    Returns
+    -------
+    Regulariser
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `weight` is not a finite number, or negative.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> net = ocdl.Network(2, 2, time_steps="free")
+    >>> even = ocdl.Objective(regulariser=ocdl.EvenSteps(1.0))
+    >>> u = net.controls(h=[1.0, 0.5])  # one of them twice the even step
+    >>> net.value(u, [[0.0, 1.0]], [1], even) - net.value(u, [[0.0, 1.0]], [1])
+    0.5
     """
     return _single("even_steps", weight, None)
 

@@ -29,6 +29,11 @@ def project_simplex(v: ArrayLike, total: float = 1.0) -> FloatArray:
     ndarray of shape (n,)
         In float32 if `v` is, else in float64.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If `v` is no vector of finite numbers, or `total` is not positive.
+
     Examples
     --------
     >>> import ocdl

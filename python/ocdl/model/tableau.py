@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from typing import NoReturn, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ocdl import _core
-from ocdl.base import validation
+from ocdl.base import markup, validation
 
 __all__ = ["Tableau", "tableaux"]
 
@@ -29,6 +30,8 @@ ALIASES = {
     "backward_euler": "implicit_euler",
     "crank_nicolson": "trapezoidal",
 }
+
+LARGEST_DENOMINATOR = 100_000  # of a coefficient that is written as a fraction
 
 
 class Tableau:
@@ -150,30 +153,88 @@ class Tableau:
 
     @property
     def A(self) -> NDArray[np.float64]:
+        """The coefficients of the stages, (stages, stages), read-only.
+
+        Examples
+        --------
+        >>> from ocdl import Tableau
+        >>> Tableau.named("midpoint").A.tolist()
+        [[0.0, 0.0], [0.5, 0.0]]
+        """
         return self._core_tableau.A
 
     @property
     def b(self) -> NDArray[np.float64]:
+        """The weights, (stages,), read-only; they sum to 1.
+
+        Examples
+        --------
+        >>> from ocdl import Tableau
+        >>> Tableau.named("midpoint").b.tolist()
+        [0.0, 1.0]
+        """
         return self._core_tableau.b
 
     @property
     def c(self) -> NDArray[np.float64]:
+        """The abscissae, (stages,), read-only: the row sums of `A` unless others were given.
+
+        Examples
+        --------
+        >>> from ocdl import Tableau
+        >>> Tableau.named("midpoint").c.tolist()
+        [0.0, 0.5]
+        """
         return self._core_tableau.c
 
     @property
     def name(self) -> str | None:
+        """The name, or None.
+
+        Examples
+        --------
+        >>> from ocdl import Tableau
+        >>> Tableau.named("RK4").name
+        'kutta4'
+        """
         return self._core_tableau.name or None
 
     @property
     def stages(self) -> int:
+        """The number of stages.
+
+        Examples
+        --------
+        >>> from ocdl import Tableau
+        >>> Tableau.named("dormand_prince").stages
+        7
+        """
         return self._core_tableau.stages
 
     @property
     def order(self) -> int:
+        """The order of convergence, derived from the coefficients.
+
+        The order conditions of all rooted trees of up to six nodes are looked at; a method of a higher order reports 6.
+
+        Examples
+        --------
+        >>> from ocdl import Tableau
+        >>> [Tableau.named(name).order for name in ("euler", "midpoint", "kutta4", "gauss3")]
+        [1, 2, 4, 6]
+        """
         return self._core_tableau.order
 
     @property
     def is_explicit(self) -> bool:
+        """Whether each stage needs only those before it: `A` is strictly lower triangular.
+
+        Examples
+        --------
+        >>> from ocdl import Tableau
+        >>> Tableau.named("kutta4").is_explicit, Tableau.named("gauss2").is_explicit
+        (True, False)
+        """
         return self._core_tableau.is_explicit
 
     def adjoint(self) -> Self:
@@ -206,6 +267,18 @@ class Tableau:
         title = "Tableau" if self.name is None else f"Tableau {self.name}"
         stages = "1 stage" if self.stages == 1 else f"{self.stages} stages"
         return f"<{title}: {stages}, order {self.order}, {'explicit' if self.is_explicit else 'implicit'}>"
+
+    def _repr_html_(self) -> str:
+        """The Butcher table: abscissae left of the line, weights below it."""
+        line, cell = "1px solid currentColor", "padding: 2px 8px; text-align: center;"
+        rows = []
+        for abscissa, coefficients in zip(self.c, self.A, strict=True):
+            cells = "".join(f'<td style="{cell}">{_written(a)}</td>' for a in coefficients)
+            rows.append(f'<tr><td style="{cell} border-right: {line}">{_written(abscissa)}</td>{cells}</tr>')
+        weights = "".join(f'<td style="{cell} border-top: {line}">{_written(weight)}</td>' for weight in self.b)
+        rows.append(f'<tr><td style="{cell} border-right: {line}; border-top: {line}"></td>{weights}</tr>')
+        described = repr(self).strip("<>")
+        return f'{markup.paragraph(described)}<table style="border-collapse: collapse">{"".join(rows)}</table>'
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tableau):
@@ -240,6 +313,14 @@ def tableaux() -> list[str]:
     ['euler', 'improved_euler', 'kutta3', 'kutta4']
     """
     return _core.tableau_names()
+
+
+def _written(coefficient: float) -> str:
+    """Return a coefficient as the fraction that it is to the last bits, or as a decimal number."""
+    fraction = Fraction(coefficient).limit_denominator(LARGEST_DENOMINATOR)
+    if abs(float(fraction) - coefficient) <= 4 * np.finfo(np.float64).eps * abs(coefficient):
+        return str(fraction).replace("-", "\N{MINUS SIGN}")
+    return f"{coefficient:.6f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _coefficients(values: ArrayLike, name: str, *, ndim: int) -> NDArray[np.float64]:

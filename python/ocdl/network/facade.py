@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from ocdl.analysis import certificate, lipschitz, second_order
+from ocdl.analysis import function as functions
 from ocdl.analysis import sensitivity as sensitivities
 from ocdl.analysis import stability as stabilities
 from ocdl.depth import pruning, refinement
 from ocdl.model.flow import Flow
 
 __all__ = ["Network"]
+
+NAMES_OF_OTHERS = {
+    "fit": "it holds no weights; ocdl.train(net, net.init(), X, y) returns them, and ocdl.ODEClassifier has fit",
+    "train": "ocdl.train(net, u, X, y) trains its controls u",
+    "parameters": "it holds no weights; net.init() makes controls, which all methods take",
+    "weights": "it holds no weights; net.init() makes controls, which all methods take",
+    "predict_proba": "net.predict(u, X) returns the outputs; ocdl.ODEClassifier has predict_proba",
+    "save": "ocdl.save(path, net, u)",
+    "load": "ocdl.load(path)",
+}
 
 
 class Network(Flow):
@@ -49,6 +62,22 @@ class Network(Flow):
     dtype : {"float64", "float32"}
         The number type of controls, data and results.
 
+    Attributes
+    ----------
+    n_features, n_layers, n_outputs, augment : int
+    residual, stage_controls : bool
+    field, activation, time_steps : str
+    horizon : float
+    tableau : Tableau
+    dtype : numpy.dtype
+        What was asked for, under the canonical names.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind or range, or two do not go together; the message names it, what came and what
+        is accepted.
+
     Examples
     --------
     >>> import numpy as np, ocdl
@@ -60,7 +89,13 @@ class Network(Flow):
     >>> J, g = net.value_and_grad(u, X, [0, 1])
     >>> net.value(u - 0.1 * g, X, [0, 1]) < J
     True
+    >>> net.n_features, net.n_layers, net.tableau.name, str(net.dtype)
+    (2, 10, 'kutta4', 'float64')
     """
+
+    def __getattr__(self, name: str) -> NoReturn:
+        instead = NAMES_OF_OTHERS.get(name)
+        raise AttributeError(f"a Network has no {name!r}{f': {instead}' if instead else ''}", name=name, obj=self)
 
     prune = pruning.prune
     saving = pruning.saving
@@ -75,3 +110,4 @@ class Network(Flow):
     hessian_product = second_order.hessian_product
     gauss_newton_product = second_order.gauss_newton_product
     hamiltonian_hessian = second_order.hamiltonian_hessian
+    function = functions.function

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ocdl.base import validation
-from ocdl.model.architecture import Architecture
+from ocdl.model.architecture import DEFAULT_TABLEAU, Architecture
 from ocdl.model.controls import Controls
 from ocdl.model.tableau import Tableau
 from ocdl.network import Network
@@ -32,7 +32,24 @@ MIGRATIONS: dict[int, Migration] = {}
 
 
 class Model(NamedTuple):
-    """What `load` returns: the network, its controls, and the metadata that they were saved with."""
+    """What `load` returns.
+
+    Attributes
+    ----------
+    network : Network
+    controls : Controls
+    metadata : dict
+        What else was saved with them.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> net = ocdl.Network(2, 10)
+    >>> ocdl.save("model.ocdl", net, net.init(random_state=0), source="spirals")
+    >>> model = ocdl.load("model.ocdl")
+    >>> model.network == net, model.controls.K.shape, model.metadata
+    (True, (10, 2, 2), {'source': 'spirals'})
+    """
 
     network: Network
     controls: Controls
@@ -142,7 +159,10 @@ def network_from_dict(d: object) -> Network:
     arguments = exact_record(d, "the network", [field.name for field in dataclasses.fields(Architecture) if field.init])
     try:
         dtype = validation.choice(arguments["dtype"], "dtype", ("float64", "float32"))
-        return Network(**(arguments | {"tableau": tableau_from_dict(arguments["tableau"]), "dtype": dtype}))
+        tableau = tableau_from_dict(arguments["tableau"])
+        if arguments["residual"] is False:
+            tableau = Tableau.named(DEFAULT_TABLEAU)  # older versions let feed-forward networks have any, in vain
+        return Network(**(arguments | {"tableau": tableau, "dtype": dtype}))
     except (TypeError, ValueError) as error:
         raise ValueError(f"it describes no valid network: {error!s:.300}") from error
 

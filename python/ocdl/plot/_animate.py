@@ -66,6 +66,11 @@ def animate(
     FuncAnimation
         Keep it as long as it is shown; ``to_jshtml()`` is for notebooks.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind, or what is given does not fit each other; the message names it.
+
     Examples
     --------
     >>> import matplotlib

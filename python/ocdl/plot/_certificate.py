@@ -22,12 +22,33 @@ LEAST = ROUNDOFF**2  # where 0 is drawn: it has no place on a logarithmic axis
 
 
 class Panels(NamedTuple):
-    """What a picture of a certificate consists of: the axes of its four panels."""
+    """What a picture of a certificate consists of.
+
+    Attributes
+    ----------
+    taylor, drift, order, residuals : Axes
+        The axes of the four panels.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import ocdl, ocdl.plot
+    >>> net = ocdl.Network(1, 3)
+    >>> panels = ocdl.plot.certificate(net.certify(net.init(random_state=0), [[0.0], [1.0]], [0, 1]))
+    >>> panels
+    <Panels: taylor, drift, order, residuals>
+    >>> panels.taylor.figure is panels.drift.figure is panels.order.figure is panels.residuals.figure
+    True
+    """
 
     taylor: Axes
     drift: Axes
     order: Axes
     residuals: Axes
+
+    def __repr__(self) -> str:
+        return f"<Panels: {', '.join(self._fields)}>"
 
 
 def certificate(report: Certificate, *, fig: Figure | SubFigure | None = None) -> Panels:
@@ -47,6 +68,11 @@ def certificate(report: Certificate, *, fig: Figure | SubFigure | None = None) -
     Returns
     -------
     Panels
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind, or what is given does not fit each other; the message names it.
 
     Examples
     --------

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ocdl.base.names import counted
 from ocdl.base.validation import LabelArray
 
 BLUE, RED = "#0f4c91", "#e0472f"  # the paper's hues; the blue is darker, also where there is only grey
@@ -64,7 +65,7 @@ class Classes:
         if array.ndim != 1:
             raise ValueError(f"y must have one dimension, (samples,), got shape {array.shape}")
         if len(array) != n_samples:
-            raise ValueError(f"y has {len(array)} labels but X has {n_samples} samples")
+            raise ValueError(f"y has {counted(len(array), 'label')} but X has {counted(n_samples, 'sample')}")
         place = {name: i for i, name in enumerate(self.names.tolist())}
         for i, label in enumerate(array.tolist()):
             if label not in place:

@@ -46,6 +46,11 @@ def compare(
     dict
         For each name what `draw` returned; with several callables a dict of these for each of them.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind, or what is given does not fit each other; the message names it.
+
     Examples
     --------
     >>> import matplotlib
@@ -88,6 +93,9 @@ def compare(
             keys |= _taken_legend(ax)
             if row == next(iter(draws)):
                 ax.set_title(f"{name}\n{ax.get_title()}".strip(), fontsize="medium")
+            elif ax.get_title():  # above these axes it would seem to belong to those above it
+                ax.set_xlabel(f"{ax.get_xlabel()}\n{ax.get_title()}".strip())
+                ax.set_title("")
             if i == 0 and row:
                 ax.set_ylabel(f"{row}\n{ax.get_ylabel()}".strip(), rotation=90, ha="center", va="bottom")
     if keys:

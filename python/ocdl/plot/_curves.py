@@ -24,11 +24,35 @@ MARKS = 8  # per curve, so that curves can be told apart in grey
 
 
 class Curves(NamedTuple):
-    """What a picture of trainings consists of: the axes, a solid line per training, a dashed one per validation."""
+    """What a picture of trainings consists of.
+
+    Attributes
+    ----------
+    ax : Axes
+    training : list of Line2D
+        A solid line per training.
+    validation : list of Line2D
+        A dashed one per training with validation data.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import ocdl, ocdl.plot
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, max_iter=10, validation=(X, y))
+    >>> curves = ocdl.plot.history(r.history)
+    >>> curves.ax.get_xlabel(), len(curves.training), len(curves.validation)
+    ('iteration', 1, 1)
+    """
 
     ax: Axes
     training: list[Line2D]
     validation: list[Line2D]
+
+    def __repr__(self) -> str:
+        return f"<Curves: {len(self.training)} of training, {len(self.validation)} of validation>"
 
 
 def history(
@@ -53,6 +77,11 @@ def history(
     -------
     Curves
         Validation lines only for trainings with validation data.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind, or what is given does not fit each other; the message names it.
 
     Examples
     --------
@@ -87,6 +116,11 @@ def score(histories: Histories, *, legend: bool = True, ax: Axes | None = None) 
     -------
     Curves
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind, or what is given does not fit each other; the message names it.
+
     Examples
     --------
     >>> import matplotlib
@@ -117,6 +151,11 @@ def accuracy(histories: Histories, *, legend: bool = True, ax: Axes | None = Non
     Returns
     -------
     Curves
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind, or what is given does not fit each other; the message names it.
 
     Examples
     --------

@@ -36,6 +36,11 @@ def data(
     Scene
         With one collection of points per class and no background.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind, or what is given does not fit each other; the message names it.
+
     Examples
     --------
     >>> import matplotlib

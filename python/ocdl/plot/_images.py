@@ -18,6 +18,13 @@ GAP = 0.06  # between images, in widths of one
 INCH = 0.7  # side of an image
 
 
+class ImageRows(list[list[AxesImage]]):
+    """The images of each row; it prints as a few words, not as a hundred images."""
+
+    def __repr__(self) -> str:
+        return f"<{sum(map(len, self))} images in {len(self)} row{'' if len(self) == 1 else 's'}>"
+
+
 def images(
     rows: ArrayLike | Mapping[str, ArrayLike],
     *,
@@ -43,6 +50,11 @@ def images(
     list of list of AxesImage
         For each row its images.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind, or what is given does not fit each other; the message names it.
+
     Examples
     --------
     >>> import matplotlib
@@ -63,7 +75,7 @@ def images(
         raise ValueError(f"titles has {len(titles)} entries but the longest row has {columns} images")
     pitch, ratio = 1 + GAP, max(row.shape[1] / row.shape[2] for row in pictures)
     ax = axes_or_new(ax, (INCH * columns + 1.0, INCH * ratio * len(pictures) + 0.4))
-    drawn = []
+    drawn = ImageRows()
     for i, row in enumerate(pictures):
         low, high = (float(row.min()), float(row.max())) if limits is None else limits
         bottom = -(i + 1) * (ratio + GAP)

@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation
@@ -14,6 +15,7 @@ from ocdl.base.validation import FloatArray
 
 PROJECTED = "projection onto two principal axes"
 ROWS = 1024  # that are looked at together: a trajectory of images fills memory once, not four times
+CROWDED = 0.01  # of its numbers: a window that is narrower takes many digits to write
 MARGIN = 1.08  # of a window around its points
 
 
@@ -49,6 +51,8 @@ class Window(NamedTuple):
         ax.set_xlim(self.left, self.right)
         ax.set_ylim(self.bottom, self.top)
         ax.set_aspect("equal", adjustable="box")
+        if self.right - self.left < CROWDED * max(abs(self.left), abs(self.right)):
+            ax.xaxis.set_major_locator(MaxNLocator(2))  # numbers of so many digits have no room beside a third one
 
 
 @dataclass(frozen=True)

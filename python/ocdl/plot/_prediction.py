@@ -8,6 +8,7 @@ from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation
+from ocdl.base.names import counted
 from ocdl.plot._axes import axes_or_new, legend_beside
 from ocdl.plot._model import flow_of
 from ocdl.plot._plane import Plane, Window, features
@@ -46,6 +47,11 @@ def prediction(
     -------
     Scene
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind, or what is given does not fit each other; the message names it.
+
     Examples
     --------
     >>> import matplotlib
@@ -76,7 +82,7 @@ def prediction(
     points = draw_points(ax, positions, numbers, flow.classes)
     window.apply(ax)
     plane.label(ax)
-    reason = f"{plane.note}\nno background: the classifier takes {plane.dim} features"
+    reason = f"{plane.note}\nno background: the classifier takes {counted(plane.dim, 'feature')}"
     ax.set_title(reason if background is None else "", fontsize="small")
     legend_beside(ax, legend)
     return Scene(ax, points, background, boundary)

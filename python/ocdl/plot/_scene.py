@@ -32,12 +32,29 @@ class Scene(NamedTuple):
         The probabilities; of two classes those of the second, ready for a colour bar.
     boundary : list of QuadContourSet
         The lines between the classes.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import ocdl, ocdl.plot
+    >>> X, y = ocdl.datasets.make_spiral(200, random_state=0)
+    >>> net = ocdl.Network(2, 10)
+    >>> scene = ocdl.plot.prediction((net, net.init(random_state=0)), X, y)
+    >>> scene
+    <Scene: 200 points of 2 classes>
+    >>> len(scene.points), scene.background.get_clim(), scene.ax is scene.background.axes, type(scene.boundary)
+    (2, (0.0, 1.0), True, <class 'list'>)
     """
 
     ax: Axes
     points: list[PathCollection]
     background: AxesImage | None
     boundary: list[QuadContourSet]
+
+    def __repr__(self) -> str:
+        shown = sum(np.shape(points.get_offsets())[0] for points in self.points)
+        return f"<Scene: {shown:,} points of {len(self.points)} classes>"
 
 
 def draw_points(ax: Axes, positions: FloatArray, numbers: LabelArray, classes: Classes) -> list[PathCollection]:

@@ -52,6 +52,11 @@ def snapshots(
     list of Scene
         One per panel.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind, or what is given does not fit each other; the message names it.
+
     Examples
     --------
     >>> import matplotlib

@@ -24,10 +24,29 @@ GROUP = 0.84  # width of the bars of a layer
 
 
 class Bars(NamedTuple):
-    """What a picture of time steps consists of: the axes, and a container of bars per network."""
+    """What a picture of time steps consists of.
+
+    Attributes
+    ----------
+    ax : Axes
+    bars : list of BarContainer
+        One per network.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import ocdl, ocdl.plot
+    >>> drawn = ocdl.plot.time_steps([0.5, 0.0, 0.5])
+    >>> drawn.ax.get_xlabel(), len(drawn.bars[0])
+    ('layer', 3)
+    """
 
     ax: Axes
     bars: list[BarContainer]
+
+    def __repr__(self) -> str:
+        return f"<Bars: the steps of {len(self.bars)} network{'' if len(self.bars) == 1 else 's'}>"
 
 
 def time_steps(
@@ -49,6 +68,11 @@ def time_steps(
     -------
     Bars
         In the order of the networks.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind, or what is given does not fit each other; the message names it.
 
     Examples
     --------

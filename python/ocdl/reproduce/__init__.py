@@ -67,6 +67,7 @@ def reproduce(
     *,
     seeds: int = 3,
     jobs: int = 1,
+    backend: str | None = None,
     quick: bool = False,
     mnist: str | None = None,
     note: Callable[[Progress], None] | None = None,
@@ -85,6 +86,8 @@ def reproduce(
         Random starts of each network.
     jobs : int
         Trainings side by side.
+    backend : str, optional
+        Who runs them, as joblib calls it: "loky" or "dask"; none: threads of this process. Results are the same.
     quick : bool
         Whether to make only a small share of the iterations; the claims are then not judged.
     mnist : str, optional
@@ -120,7 +123,7 @@ def reproduce(
                 advanced(figure.name)
 
     draw_what_is_complete()
-    for outcome in outcomes(runs, Store(os.path.join(folder, "runs")), jobs, mnist):
+    for outcome in outcomes(runs, Store(os.path.join(folder, "runs")), jobs, mnist, backend):
         results.add(outcome)
         advanced(_words(outcome))
         draw_what_is_complete()

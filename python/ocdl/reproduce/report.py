@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ocdl import page
+from ocdl.base.names import counted
 from ocdl.reproduce.figures import Figure
 from ocdl.reproduce.runs import EXPERIMENTS, MNIST_K, MNIST_W, QUICK
-from ocdl.reproduce.verdict import AT_LEAST, AT_MOST, Verdict
+from ocdl.reproduce.verdict import AT_LEAST, AT_MOST, FAILS, HOLDS, MIXED, NOT_EVALUATED, NOT_JUDGED, Verdict
 
 TITLE = "Deep learning as optimal control problems, reproduced"
 NAMES = {
@@ -16,6 +17,7 @@ NAMES = {
     "runge_kutta": "Runge-Kutta methods",
     "mnist100": "zeros and eights",
 }
+TONES = {HOLDS: "good", MIXED: "fair", FAILS: "bad", NOT_EVALUATED: "none", NOT_JUDGED: "none"}
 STARTS = {
     "architectures": "K, W normal; b, mu = 0",
     "fixed_classifier": "K normal; b = 0; W = (10, 10), mu = 0 stay",
@@ -81,7 +83,15 @@ def _claims(verdicts: list[Verdict], quick: bool) -> page.Section:
         )
     header = ("", "The paper's claim", "Verdict", "Cases", "What is measured", "Medians", "What to make of it")
     rows = [
-        (str(v.claim.number), v.claim.claim, v.word, v.count, v.claim.measure, _numbers(v.medians), v.remark)
+        (
+            str(v.claim.number),
+            v.claim.claim,
+            page.mark(v.word, TONES[v.word]),
+            v.count,
+            v.claim.measure,
+            _numbers(v.medians),
+            v.remark,
+        )
         for v in verdicts
     ]
     otherwise = [
@@ -91,9 +101,10 @@ def _claims(verdicts: list[Verdict], quick: bool) -> page.Section:
         if not case.holds
     ]
     exceptions = page.details(
-        f"The {len(otherwise)} cases that are not as claimed", page.table(("", "Case", "Numbers"), otherwise)
+        f"Cases that are not as claimed: {len(otherwise)}",
+        page.table(("", "Case", "Numbers"), otherwise, stacked=True),
     )
-    parts = [page.paragraph(explanation), page.table(header, rows), *([] if quick else [exceptions])]
+    parts = [page.paragraph(explanation), page.table(header, rows, stacked=True), *([] if quick else [exceptions])]
     return page.section("Claims", *parts)
 
 
@@ -135,15 +146,15 @@ def _settings(setting: Setting) -> page.Section:
         "The paper does not say how the networks for the images start: here K and W are scaled as in the table, so "
         "that neither the activations nor the classifier are saturated."
     )
-    return page.section("Settings", page.table(header, rows), page.paragraph(note), anchor="settings")
+    return page.section("Settings", page.table(header, rows, stacked=True), page.paragraph(note), anchor="settings")
 
 
 def _timings(drawn: list[Drawn], setting: Setting) -> page.Section:
     rows = [(label(one.figure.name), f"{one.training_seconds:.1f}", f"{one.drawing_seconds:.1f}") for one in drawn]
     header = ("", "training its networks, s", "drawing, s")
     note = (
-        f"Everything took {setting.seconds:.0f} s on the clock with {setting.jobs} trainings side by side; the seconds "
-        "of training are those of one thread, and those of runs that several figures share are counted in each of "
-        f"them. Finished runs are kept and used again. ocdl {setting.version}."
+        f"Everything took {setting.seconds:.0f} s on the clock with {counted(setting.jobs, 'training')} side by side; "
+        "the seconds of training are those of one thread, and those of runs that several figures share are counted in "
+        f"each of them. Finished runs are kept and used again. ocdl {setting.version}."
     )
     return page.section("Timings", page.table(header, rows, numeric=(1, 2)), page.paragraph(note), anchor="timings")

@@ -100,10 +100,13 @@ class Store:
         return Outcome(run, history, steps, shown, controls, int(evals), float(seconds))
 
 
-def outcomes(runs: Iterable[Run], store: Store, jobs: int, mnist: str | None = None) -> Iterator[Outcome]:
+def outcomes(
+    runs: Iterable[Run], store: Store, jobs: int, mnist: str | None = None, backend: str | None = None
+) -> Iterator[Outcome]:
     """Yield the outcome of every run as soon as it is there: first those in the store, then the trained ones.
 
-    So many are trained at once. Whatever stops them, Ctrl-C above all, finished ones are in the store.
+    So many are trained at once, by a backend of joblib where one is named. Whatever stops them, Ctrl-C above all,
+    finished ones are in the store.
     """
     missing = []
     for run in runs:
@@ -113,7 +116,7 @@ def outcomes(runs: Iterable[Run], store: Store, jobs: int, mnist: str | None = N
         else:
             yield kept
     trainings = {run: partial(_trained, run, store, mnist) for run in missing}
-    for _, outcome in side_by_side(trainings, jobs):
+    for _, outcome in side_by_side(trainings, jobs, backend):
         yield outcome
 
 

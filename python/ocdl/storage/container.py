@@ -20,11 +20,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, deserialize
-from safetensors.numpy import save as serialise
 
 from ocdl.base import validation
 from ocdl.storage.disk import open_at_once, replace_file
+from ocdl.storage.signatures import look_of
 
 FilePath = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
@@ -38,6 +37,7 @@ DIGEST_FIELD = '"sha256":"'  # nothing else in a header looks like this: quotes 
 
 # Limits on a header, and on the description in it, that keep what they become in memory below 16 MB.
 LARGEST_HEADER = 2**20
+FIRST_BYTES = 4096  # of a file that is none, to say what it looks like
 MOST_TOKENS = 100_000
 DEEPEST_NESTING = 32
 MOST_DIGITS = 1000
@@ -57,7 +57,19 @@ class Contents(NamedTuple):
 
 
 class ModelFileError(ValueError):
-    """A file that is damaged, truncated, foreign or newer, or whose contents do not fit together; it says which."""
+    """A file that is damaged, truncated, foreign or newer, or whose contents do not fit together; it says which.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> with open("no_model.ocdl", "w") as file:
+    ...     _ = file.write("something else")
+    >>> try:
+    ...     ocdl.load("no_model.ocdl")
+    ... except ocdl.ModelFileError as error:
+    ...     print(error)  # doctest: +ELLIPSIS
+    'no_model.ocdl' is no ocdl file...
+    """
 
 
 def write_container(path: FilePath, kind: str, description: Mapping[str, Any], arrays: Arrays) -> None:
@@ -72,6 +84,8 @@ def write_container(path: FilePath, kind: str, description: Mapping[str, Any], a
         _require_json(value, key, nesting=2)
     text = json.dumps(description, allow_nan=False)
     _parsed(text, "the description")
+    from safetensors.numpy import save as serialise
+
     metadata = dict(zip(METADATA, ("ocdl", str(FORMAT_VERSION), kind, text, NO_DIGEST), strict=True))
     data = memoryview(serialise({key: _little_endian(key, array) for key, array in arrays.items()}, metadata))
     start = 8 + int.from_bytes(data[:8], "little")
@@ -151,7 +165,8 @@ def _read(file: BinaryIO) -> tuple[bytes, dict[str, str]]:
         raise ValueError(f"is truncated, or no ocdl file: it has {len(front)} bytes")
     start = 8 + int.from_bytes(front, "little")
     if start - 8 > LARGEST_HEADER:
-        raise ValueError(f"is no ocdl file: its header would take {start - 8} bytes, ocdl writes {LARGEST_HEADER}")
+        look = look_of(front + file.read(FIRST_BYTES))
+        raise ValueError(f"is no ocdl file{f': it looks like {look}' if look else ''}")
     front += file.read(start - 8)
     if len(front) < start:
         raise ValueError(f"is truncated: it has {len(front)} bytes, its header alone takes {start}")
@@ -199,6 +214,8 @@ def _header(header: bytes) -> tuple[dict[str, str], int]:
 
 def _arrays(data: bytes) -> Arrays:
     """Return the arrays in the bytes of a file, with memory of their own, in the byte order of the machine."""
+    from safetensors import SafetensorError, deserialize
+
     try:
         entries = deserialize(data)  # type: ignore[no-untyped-call]
     except SafetensorError as error:

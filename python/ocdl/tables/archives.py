@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ocdl.base.names import counted
 from ocdl.base.validation import FloatArray
 from ocdl.tables.sheet import Sheet, TableError, counted_names, listed
 
@@ -29,7 +30,7 @@ def sheet_of(rows: FloatArray, labels: NDArray[Any] | None, source: str) -> Shee
     import pandas as pd
 
     if labels is not None and len(rows) != len(labels):
-        raise TableError(f"{source}: X has {len(rows)} samples, but y has {len(labels)} labels")
+        raise TableError(f"{source}: X has {counted(len(rows), 'sample')}, but y has {counted(len(labels), 'label')}")
     frame = pd.DataFrame(rows, columns=counted_names(rows.shape[1]), copy=False)
     if labels is not None:
         frame[LABELS] = labels

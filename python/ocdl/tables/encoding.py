@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ocdl.base.names import counted
 from ocdl.base.validation import FloatArray
 from ocdl.tables.columns import Feature, distinct, numbers_of
 from ocdl.tables.dialect import MISSING
@@ -108,7 +109,9 @@ class Encoding:
             order = sorted(range(len(names)), key=lambda i: self.features[i].position)
             return [order.index(i) for i in range(len(names))]
         where = f"{source}row 1" if source else "the table"
-        raise TableError(f"{where} has {len(names)} columns, but the model takes {len(self.features)} features")
+        raise TableError(
+            f"{where} has {counted(len(names), 'column')}, but the model takes {counted(len(self.features), 'feature')}"
+        )
 
 
 def plain(n_features: int, names: list[str] | None = None) -> Encoding:

@@ -111,6 +111,9 @@ def _standardised(values: FloatArray, features: list[Feature], training: LabelAr
     mean, scale = np.zeros(values.shape[1]), np.ones(values.shape[1])
     for i, j in single_numbers(features):
         mean[j], scale[j] = scaler.mean_[j], scaler.scale_[j]
+        first = values[training[0], j]
+        if np.all(values[training, j] == first):  # the mean is exact then, whatever adding up makes of it
+            mean[j], scale[j] = first, 1.0
         if not (np.isfinite(mean[j]) and np.isfinite(scale[j])):
             where = f"{sheet.source}{sheet.column(features[i].name)}"
             raise TableError(f"{where}: the numbers are too large to be standardised")

@@ -98,7 +98,8 @@ def _read_parquet(path: str) -> Sheet:
     try:
         frame = pd.read_parquet(path, engine="pyarrow")
     except (ValueError, OSError, NotImplementedError, ArrowException) as error:
-        raise TableError(f"{path}: it is no Parquet file that can be read: {error!s:.200}") from error
+        reason = " ".join(str(error).split())
+        raise TableError(f"{path}: it is no Parquet file that can be read: {reason:.200}") from error
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
         raise TableError(f"{path}: it has two columns of the same name")

@@ -116,5 +116,5 @@ def resolved(entry: str, names: list[str], option: str, source: str = "") -> int
     if entry.isdecimal() and len(entry) < 10:
         if 1 <= int(entry) <= len(names):
             return int(entry) - 1
-        raise TableError(f"{source}{option} {entry} is none of the {len(names)} columns")
+        raise TableError(f"{source}{option} {entry} is none of the columns, which are counted from 1 to {len(names)}")
     raise TableError(f"{source}no column is named {entry!r:.80}; there are {listed(names)}{did_you_mean(entry, names)}")

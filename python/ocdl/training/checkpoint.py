@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ocdl import _core
 from ocdl.base import validation
+from ocdl.model.own_loss import chosen_rows
 from ocdl.network.files import network_to_dict
 from ocdl.storage.container import FilePath, read_container, refusal, write_container
+from ocdl.streaming.streamed import Streamed
 from ocdl.training import optimisers
 from ocdl.training.checkpoint_migrations import MIGRATIONS
 from ocdl.training.history import EVERY_ITERATION
@@ -33,19 +36,40 @@ def fingerprint(problem: Problem, optimiser: Optimiser | Chain) -> dict[str, Any
 
 
 def _digest(problem: Problem) -> str:
-    digest = hashlib.sha256(str(problem.X.shape).encode())
+    """Return a digest of the shards of all rows, whoever has them; one shard's is that of its rows."""
+    if isinstance(problem.X, Streamed):
+        return problem.X.digest()
+    rows = len(problem.X)
+    size = _core.shard_size(rows if problem.share is None else problem.share.all_rows)
+    own = [_digest_of_rows(problem, slice(first, min(first + size, rows))) for first in range(0, rows, size)]
+    shards = [digest for some in problem.ranks.said(own) for digest in some]
+    return shards[0] if len(shards) == 1 else hashlib.sha256("".join(shards).encode()).hexdigest()
+
+
+def _digest_of_rows(problem: Problem, rows: slice) -> str:
+    assert not isinstance(problem.X, Streamed)
+    digest = hashlib.sha256(str(problem.X[rows].shape).encode())
     for array in (problem.X, problem.y, problem.sample_weight):
-        digest.update(_bytes_of(array))
+        digest.update(_bytes_of(array, rows, len(problem.X)))
     return digest.hexdigest()
 
 
-def _bytes_of(array: Any) -> Any:
-    """Return the memory of an array; other targets, of a loss of one's own, are known by how they print."""
+def _bytes_of(array: Any, rows: slice, n_rows: int) -> Any:
+    """Return the memory of some rows; other targets, of a loss of one's own, are known by how they print."""
     if array is None:
         return b"none"
     if isinstance(array, np.ndarray) and array.dtype.kind in "biuf":
-        return np.ascontiguousarray(array).data
-    return repr(array).encode("utf-8", "backslashreplace")
+        return np.ascontiguousarray(array[rows]).data
+    is_all = rows.start == 0 and rows.stop == n_rows
+    chosen = array if is_all else chosen_rows(array, np.arange(rows.start, rows.stop))
+    return repr(chosen).encode("utf-8", "backslashreplace")
+
+
+def _former_digest(problem: Problem) -> str | None:
+    """Return how the data of several shards were known first: by one digest, which needs them all in one place."""
+    if problem.ranks.size > 1 or isinstance(problem.X, Streamed):
+        return None
+    return _digest_of_rows(problem, slice(0, len(problem.X)))
 
 
 class Saver:
@@ -86,20 +110,34 @@ def _pack(session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
     return description, arrays
 
 
-def restore(path: FilePath, session: Session, identity: dict[str, Any]) -> None:
-    """Put a new session into the state of a checkpoint; ValueError where it belongs to another training."""
+def restore(path: FilePath | None, session: Session, identity: dict[str, Any]) -> None:
+    """Put a new session into the state of a checkpoint, which the first rank reads.
+
+    ValueError where it belongs to another training.
+    """
+    found, description, arrays = session.ranks.led(lambda: _read(path, session.problem, identity))
+    try:
+        _unpack(session, description, arrays)
+    except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        raise refusal(found, f"is malformed: {error!s:.300}") from error
+
+
+def _read(
+    path: FilePath | None, problem: Problem, identity: dict[str, Any]
+) -> tuple[FilePath, dict[str, Any], dict[str, Any]]:
+    assert path is not None
     description, arrays, _ = read_container(path, "checkpoint", MIGRATIONS)
     stored = description.get("training")
     if not isinstance(stored, dict):
         raise refusal(path, "is malformed: it does not say what was trained")
     for name, own in identity.items():
-        if stored.get(name) != own:
-            what = "other data" if name == "data" else f"another {name}: {stored.get(name)!r}, here it is {own!r}"
+        found = stored.get(name)
+        if found != own:
+            if name == "data" and found == _former_digest(problem):
+                continue
+            what = "other data" if name == "data" else f"another {name}: {found!r}, here it is {own!r}"
             raise ValueError(f"resume: the checkpoint {os.fspath(path)!r} belongs to a training with {what}")
-    try:
-        _unpack(session, description, arrays)
-    except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-        raise refusal(path, f"is malformed: {error!s:.300}") from error
+    return path, description, arrays
 
 
 def _unpack(session: Session, description: dict[str, Any], arrays: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocdl.base import markup
+from ocdl.base.names import counted
 from ocdl.base.validation import FloatArray, LabelArray
 
 if TYPE_CHECKING:
@@ -51,6 +53,19 @@ class History:
         What the score is: "accuracy", "R^2", or "score" of a loss of one's own.
     accuracy, val_accuracy : ndarray
         The scores where they are accuracies.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> history = ocdl.train(net, net.init(random_state=0), X, y, max_iter=100, eval_every=50).history
+    >>> len(history.loss), len(history.gradient_norm), len(history.lipschitz), len(history.trials), len(history.seconds)
+    (101, 101, 101, 101, 101)
+    >>> history.evaluated.tolist(), history.score.shape, history.score_name, history.time_steps.shape
+    ([0, 50, 100], (3,), 'accuracy', (3, 5))
+    >>> history.val_loss, history.val_score
+    (array([nan, nan, nan]), array([nan, nan, nan]))
     """
 
     loss: FloatArray
@@ -67,21 +82,77 @@ class History:
 
     @property
     def accuracy(self) -> FloatArray:
+        """The scores of the training samples, where they are accuracies; AttributeError where they are not.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 5)
+        >>> history = ocdl.train(net, net.init(random_state=0), X, y, max_iter=10).history
+        >>> bool((history.accuracy == history.score).all())
+        True
+        """
         self.require_accuracy()
         return self.score
 
     @property
     def val_accuracy(self) -> FloatArray:
+        """The scores of the validation samples, where they are accuracies; AttributeError where they are not.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 5)
+        >>> history = ocdl.train(net, net.init(random_state=0), X, y, max_iter=10).history
+        >>> history.val_accuracy  # there were none
+        array([nan, nan])
+        """
         self.require_accuracy()
         return self.val_score
 
     def require_accuracy(self) -> None:
-        """Raise where the score is something else."""
+        """Raise where the score is something else than an accuracy.
+
+        Raises
+        ------
+        AttributeError
+            It says what the score is.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 5)
+        >>> history = ocdl.train(net, net.init(random_state=0), X, y, max_iter=10).history
+        >>> history.require_accuracy()
+        """
         if self.score_name != "accuracy":
             raise AttributeError(f"this history has no accuracy: its score, in history.score, is {self.score_name}")
 
     def followed_by(self, other: History) -> History:
-        """Return the course of a training that went on with another one: its start is the end of this one."""
+        """Return the course of a training that went on with another one: its start is the end of this one.
+
+        Parameters
+        ----------
+        other : History
+            That of the training that went on.
+
+        Returns
+        -------
+        History
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 5)
+        >>> first = ocdl.train(net, net.init(random_state=0), X, y, max_iter=10)
+        >>> second = ocdl.train(net, first.controls, X, y, max_iter=5)
+        >>> first.history.followed_by(second.history)  # doctest: +ELLIPSIS
+        <History of 15 iterations, loss ...>
+        """
         trials, seconds = other.trials[1:], self.seconds[-1] + other.seconds[1:]
         iterations = len(self) - 1
         rows = {name: np.concatenate([getattr(self, name), getattr(other, name)[1:]]) for name in EVERY_ITERATION}
@@ -100,12 +171,41 @@ class History:
         return len(self.loss)
 
     def __repr__(self) -> str:
-        return f"<History of {len(self) - 1} iterations, loss {self.loss[0]:.6g} to {self.loss[-1]:.6g}>"
+        return f"<History of {counted(len(self) - 1, 'iteration')}, loss {self.loss[0]:.6g} to {self.loss[-1]:.6g}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("iterations", f"{len(self) - 1:,}"), *self._facts()]
+        return markup.curve(self.loss, "loss") + markup.facts("History", rows)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return what stands at the end of the training, each with its name."""
+        facts = {"loss": self.loss, "norm of the gradient": self.gradient_norm, self.score_name: self.score}
+        facts |= {"loss, validation": self.val_loss, f"{self.score_name}, validation": self.val_score}
+        lines = [(name, f"{values[-1]:.6g}") for name, values in facts.items() if not np.isnan(values[-1:]).any()]
+        return [*lines, ("seconds", f"{self.seconds[-1]:.3g}")]
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a data frame with a row per iteration; scores and validation are NaN where not evaluated.
 
-        Needs pandas. The time steps are columns h0, h1, ...
+        The time steps are columns h0, h1, ...
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 5)
+        >>> history = ocdl.train(net, net.init(random_state=0), X, y, max_iter=10).history
+        >>> list(history.to_pandas().columns[:3])
+        ['loss', 'gradient_norm', 'lipschitz']
         """
         try:
             import pandas
@@ -122,6 +222,26 @@ class History:
         """Draw the loss over the iterations on logarithmic axes, that of the validation data dashed; return the axes.
 
         The start has no place on a logarithmic axis and is drawn at 1/2, where the axis says 0.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; none: on a new figure.
+
+        Returns
+        -------
+        Axes
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 5)
+        >>> history = ocdl.train(net, net.init(random_state=0), X, y, max_iter=10).history
+        >>> history.plot().get_xlabel()
+        'iteration'
         """
         from ocdl import plot
 

@@ -8,13 +8,21 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ocdl.base import memory
 from ocdl.base import validation as checks
 from ocdl.base.keywords import known_keywords
+from ocdl.base.names import counted
 from ocdl.base.randomness import seed_of
+from ocdl.base.validation import FloatArray
+from ocdl.distributed.ranks import Ranks, joined
+from ocdl.distributed.shares import rows_of
 from ocdl.model.controls import Controls
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.network import Network
+from ocdl.streaming.source import Rows, is_source
+from ocdl.streaming.streamed import Streamed
 from ocdl.training import checkpoint as checkpoints
+from ocdl.training.agreement import agreed_upon
 from ocdl.training.failure import judged
 from ocdl.training.optimisers import Backtracking, Chain, NewtonCG, Optimiser, stages_of
 from ocdl.training.result import Result, Status, Stop
@@ -46,8 +54,8 @@ PASSED_ON = ("step", "no_progress", "decrease")  # ends of a stage after which t
 def train(
     net: Network,
     u: Controls,
-    X: ArrayLike,
-    y: Any,
+    X: ArrayLike | Rows,
+    y: Any = None,
     *,
     objective: Objective = DEFAULT_OBJECTIVE,
     optimiser: Optimiser | Chain = DEFAULT_OPTIMISER,
@@ -55,7 +63,7 @@ def train(
     tol: float = 1e-10,
     rtol: float = 0.0,
     sample_weight: ArrayLike | None = None,
-    validation: tuple[ArrayLike, ArrayLike] | None = None,
+    validation: tuple[ArrayLike, ArrayLike] | Rows | None = None,
     freeze: Iterable[str] = (),
     callback: Callable[[TrainingState], Any] | None = None,
     progress: bool = False,
@@ -66,6 +74,7 @@ def train(
     eval_every: int | Sequence[int] = 50,
     patience: int | None = None,
     stop: Stop | None = None,
+    communicator: Any = None,
 ) -> Result:
     """Minimise the objective over the controls, from `u` on.
 
@@ -78,8 +87,13 @@ def train(
         Steps on the simplex are kept there by projection.
     u : Controls
         The start; not changed.
-    X, y, sample_weight
+    X : array_like of shape (samples, features), or Source
+        Samples that are not in memory: a `Source`, or any object with ``n_rows`` and ``rows(i, j)``, whose rows have
+        targets and weights with them; y and `sample_weight` are left out. Then a loss of one's own is called piece by
+        piece, and its score is not computed.
+    y : array_like of shape (samples,) or (samples, outputs)
         As for `Network.value`.
+    sample_weight : array_like of shape (samples,), optional
     objective : Objective
         What is minimised.
     optimiser : GradientDescent, Backtracking, Armijo, Adam, LBFGS, NewtonCG or Chain
@@ -92,7 +106,7 @@ def train(
     rtol : float
         The training ends as well when an iteration lowers the loss by at most this share of it; 0: never. Not looked at
         by methods whose loss may rise (`Adam`, `GradientDescent`).
-    validation : (X, y), optional
+    validation : (X, y) or Source, optional
         Data on which loss and score are noted, as often as `eval_every` says.
     freeze : collection of {"K", "b", "h", "W", "mu"}
         Parts of the controls that stay as they are. The paper's fixed classifier is ``freeze=("W", "mu")``.
@@ -107,7 +121,7 @@ def train(
     resume : path, optional
         A checkpoint to go on from, bit for bit as if the training had not been interrupted; the controls `u` and
         `random_state` are then those of the checkpoint. Network, objective, optimiser, `freeze` and data must be the
-        same.
+        same; of a source, the number of rows and 64 rows at 16 places are looked at.
     random_state : None, int, numpy Generator or RandomState
         The source of random batches.
     eval_every : int or sequence of int
@@ -118,6 +132,11 @@ def train(
         lowest one are returned. Needs `validation`.
     stop : Stop, optional
         A handle to end the training from another thread.
+    communicator : mpi4py.MPI.Intracomm or ocdl.distributed.Communicator, optional
+        The ranks that train together: each calls `train` with its own rows of X, y, `sample_weight` and `validation`,
+        as `ocdl.distributed.my_rows` says, and with all else alike. Loss, gradient and controls have the same bits for
+        any number of ranks, and one process with all rows has them, too; every rank returns the same. The first rank
+        writes checkpoints, calls the callback, shows the progress and draws the seed.
 
     Returns
     -------
@@ -125,8 +144,12 @@ def train(
 
     Raises
     ------
+    TypeError, ValueError
+        If an argument does not fit, or a checkpoint belongs to another training.
     FloatingPointError
         If the objective is not finite at the start; it names the sample and the layer.
+    KeyboardInterrupt
+        After Ctrl-C; with `checkpoint` nothing is lost.
 
     Examples
     --------
@@ -139,33 +162,55 @@ def train(
     >>> bool(np.all(np.diff(r.history.loss) <= 0))
     True
     """
-    if not isinstance(net, Network):
-        raise TypeError(f"net must be a Network, got {type(net).__name__}")
-    max_iter = checks.integer(max_iter, "max_iter", least=0)
-    evaluated = evaluations(eval_every)
-    if patience is not None:
-        patience = checks.integer(patience, "patience", least=1)
-        if validation is None:
-            raise ValueError("patience needs validation data: validation=(X, y)")
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable, got {type(callback).__name__}")
-    if stop is not None and not isinstance(stop, Stop):
-        raise TypeError(f"stop must be an ocdl.Stop, got {type(stop).__name__}")
-    progress = checks.boolean(progress, "progress")
-    problem, vector = _problem(net, u, X, y, objective, sample_weight, validation, freeze, tol, rtol)
-    stages = stages_of(optimiser)
-    if any(isinstance(method, NewtonCG) for method, _ in stages):
-        objective._require_second_derivatives()
-    session = Session(problem, vector, stages, max_iter, seed_of(random_state), (stop or Stop())._flag)
-    saver = _storage(session, optimiser, checkpoint, checkpoint_every, resume)
-    try:
-        with Watcher(callback, progress, max_iter) as watcher:
-            status = _iterate(session, watcher, saver, evaluated, patience)
-            watcher.look(session, last=True)
-    finally:
-        if saver:
-            saver.save(session)
-    return _result(session, status, patience)
+    with joined(communicator) as ranks:
+        if not isinstance(net, Network):
+            raise TypeError(f"net must be a Network, got {type(net).__name__}")
+        max_iter = checks.integer(max_iter, "max_iter", least=0)
+        evaluated = evaluations(eval_every)
+        if patience is not None:
+            patience = checks.integer(patience, "patience", least=1)
+            if validation is None:
+                raise ValueError("patience needs validation data: validation=(X, y)")
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be callable, got {type(callback).__name__}")
+        if stop is not None and not isinstance(stop, Stop):
+            raise TypeError(f"stop must be an ocdl.Stop, got {type(stop).__name__}")
+        progress = checks.boolean(progress, "progress")
+        problem, vector = _problem(ranks, net, u, X, y, objective, sample_weight, validation, freeze, tol, rtol)
+        stages = stages_of(optimiser)
+        require_memory(net, len(problem.X), [method for method, _ in stages])
+        if any(isinstance(method, NewtonCG) for method, _ in stages):
+            objective._require_second_derivatives()
+        schedule = {"max_iter": max_iter, "eval_every": str(evaluated), "patience": patience}
+        ranks.require_agreement(lambda: agreed_upon(problem, vector, optimiser) | schedule)
+        problem = problem.shared()
+        seed = ranks.led(lambda: seed_of(random_state))
+        session = Session(problem, vector, stages, max_iter, seed, (stop or Stop())._flag)
+        saver = _storage(session, optimiser, checkpoint, checkpoint_every, resume)
+        try:
+            with Watcher(callback if ranks.leads else None, progress and ranks.leads, max_iter) as watcher:
+                status = _iterate(session, watcher, saver, evaluated, patience)
+                watcher.look(session, last=True)
+        finally:
+            if saver:
+                saver.save(session)
+        return _result(session, status, patience)
+
+
+def require_memory(net: Network, samples: int, methods: Sequence[Optimiser]) -> None:
+    """Refuse a training that cannot fit; what it takes is known before anything is made for it."""
+    size = net.n_controls * float(net.dtype.itemsize)
+    largest = max(methods, key=lambda method: method._vectors)
+    single = net.dtype.itemsize == 4
+    memory.require(
+        f"the training of {net.n_controls} controls",
+        {
+            f"for the {largest._vectors} vectors of {largest!r:.80}": largest._vectors * size,
+            f"for the sweeps of samples through {counted(net.n_layers, 'layer')}": net._core_network.scratch_bytes(
+                samples, single
+            ),
+        },
+    )
 
 
 def _storage(
@@ -183,12 +228,14 @@ def _storage(
     for name, path in (("checkpoint", checkpoint), ("resume", resume)):
         if path is not None and not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"{name} must be a path, got {path!r} ({type(path).__name__})")
-    if checkpoint is None and resume is None:
+    ranks = session.ranks
+    resumes, stores = ranks.led(lambda: (resume is not None, checkpoint is not None))
+    if not resumes and not stores:
         return None
     identity = checkpoints.fingerprint(session.problem, optimiser)
-    if resume is not None:
+    if resumes:
         checkpoints.restore(resume, session, identity)
-    if checkpoint is None:
+    if checkpoint is None or not ranks.leads:
         return None
     saver = checkpoints.Saver(checkpoint, checkpoint_every, identity)
     saver.save(session)
@@ -201,11 +248,11 @@ def _iterate(
     """Run the session to its end, with everything that is due on the way."""
     if not session.is_started and not session.start():
         return Status.INTERRUPTED
-    while not session.stop.requested:
+    while not session.look_for_a_stop():
         iteration = session.iteration
         if iteration in evaluated and not session.is_evaluated:
             session.note_evaluation(keep_best=patience is not None)
-            if session.stop.requested:
+            if session.is_stopped:
                 break
         if patience is not None and session.best is not None and session.best.stalled >= patience:
             return Status.VALIDATION
@@ -215,13 +262,13 @@ def _iterate(
         status = session.advance(min(due))
         if saver and session.iteration > iteration:
             saver.save_if_due(session)
-        if watcher.look(session):
+        if session.ranks.any(watcher.look(session)):
             break
         if status == "running" and session.iteration < session.stage_end:
             continue
         if status not in ("running", *PASSED_ON):
             return Status[status.upper()]
-        if not session.stop.requested and not session.next_stage():
+        if not session.look_for_a_stop() and not session.next_stage():
             return Status.ITERATION_LIMIT if status == "running" else Status[status.upper()]
     return Status.INTERRUPTED
 
@@ -232,7 +279,7 @@ def _result(session: Session, status: Status, patience: int | None) -> Result:
     status = judged(session, history, status)
     message = (
         f"{status.value}: loss {history.loss[-1]:.6g}, gradient norm {history.gradient_norm[-1]:.3g} "
-        f"after {session.iteration} iterations and {session.n_evals} evaluations"
+        f"after {counted(session.iteration, 'iteration')} and {counted(session.n_evals, 'evaluation')}"
     )
     if patience is not None and best is not None and not (last and is_lower(last.val_loss, best.val_loss)):
         controls = Controls(controls._layout, best.controls)
@@ -241,34 +288,51 @@ def _result(session: Session, status: Status, patience: int | None) -> Result:
 
 
 def _problem(
+    ranks: Ranks,
     net: Network,
     u: Controls,
-    X: ArrayLike,
-    y: ArrayLike,
+    X: Any,
+    y: Any,
     objective: Objective,
     sample_weight: ArrayLike | None,
-    validation: tuple[ArrayLike, ArrayLike] | None,
+    validation: tuple[ArrayLike, ArrayLike] | Rows | None,
     freeze: Iterable[str],
     tol: float,
     rtol: float,
 ) -> tuple[Problem, Any]:
     """Return what is trained, checked, and the start as a vector of its own."""
-    vector, rows, targets, weights = net._problem(u, X, y, objective, sample_weight)
+    rows: FloatArray | Streamed
+    if is_source(X):
+        net._require_fit(objective)
+        vector, targets, weights = net._vector(u), None, None
+        for name, given in (("y", y), ("sample_weight", sample_weight)):
+            if given is not None:
+                raise TypeError(f"{name} must be left out with a source, whose rows have it with them")
+        rows = Streamed(X, net, objective, part=_part(ranks, X))
+    else:
+        vector, rows, targets, weights = net._problem(u, X, y, objective, sample_weight, least=ranks.least_rows)
     frozen = _frozen(net, freeze)
     start = Controls(net._layout, vector.copy())
     if net.time_steps == "simplex":
         start.h[...] = net._onto_simplex(start.h)
-    checked = None
-    if validation is not None:
+    checked: tuple[FloatArray | Streamed, Any] | None = None
+    if is_source(validation):
+        checked = Streamed(validation, net, objective, "validation", _part(ranks, validation)), None
+    elif validation is not None:
         if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-            raise TypeError(f"validation must be a pair (X, y), got {type(validation).__name__}")
-        val_rows = checks.samples(validation[0], net.n_features, net.dtype, "the X of validation")
+            raise TypeError(f"validation must be a pair (X, y) or a source, got {type(validation).__name__}")
+        val_rows = checks.samples(validation[0], net.n_features, net.dtype, "the X of validation", ranks.least_rows)
         try:
             checked = val_rows, objective._checked_targets(validation[1], len(val_rows), net.n_outputs, net.dtype)
         except (TypeError, ValueError) as error:
             raise type(error)(f"validation: {error}") from error
     tol, rtol = checks.not_negative(tol, "tol"), checks.not_negative(rtol, "rtol")
-    return Problem(net, rows, targets, weights, objective, checked, frozen, tol, rtol), start._vector
+    return Problem(net, rows, targets, weights, objective, checked, frozen, tol, rtol, ranks), start._vector
+
+
+def _part(ranks: Ranks, source: Rows) -> slice | None:
+    """Return which rows of a source this rank reads; None: all."""
+    return None if ranks.size == 1 else rows_of(ranks.rank, ranks.size, source.n_rows)
 
 
 def _frozen(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:

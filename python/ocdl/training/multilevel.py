@@ -14,6 +14,7 @@ from ocdl.base.keywords import known_keywords
 from ocdl.depth.refinement import INTERPOLATIONS
 from ocdl.model.controls import Controls
 from ocdl.network import Network
+from ocdl.streaming.source import Rows
 from ocdl.training.loop import DEFAULT_OPTIMISER, KEYWORDS_OF_OTHERS, train
 from ocdl.training.optimisers import Chain, Optimiser
 from ocdl.training.result import Result, Status
@@ -40,6 +41,15 @@ class MultilevelResult:
     work : float
         Evaluations of the objective with its gradient, counted in evaluations of the finest network: one of a network
         with half as many layers counts half.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 8)
+    >>> r = ocdl.train_multilevel(net, None, X, y, levels=(4, 8), max_iter=10, random_state=0)
+    >>> [level.n_layers for level in r.networks], [result.n_iter for result in r.results], r.work < 30
+    ([4, 8], [10, 10], True)
     """
 
     networks: tuple[Network, ...]
@@ -48,22 +58,77 @@ class MultilevelResult:
 
     @property
     def network(self) -> Network:
+        """The finest network.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 8)
+        >>> r = ocdl.train_multilevel(net, None, X, y, levels=(4, 8), max_iter=10, random_state=0)
+        >>> r.network == net
+        True
+        """
         return self.networks[-1]
 
     @property
     def controls(self) -> Controls:
+        """The controls of the last level.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 8)
+        >>> r = ocdl.train_multilevel(net, None, X, y, levels=(4, 8), max_iter=10, random_state=0)
+        >>> r.controls.K.shape
+        (8, 2, 2)
+        """
         return self.results[-1].controls
 
     @property
     def status(self) -> Status:
+        """Why the last level ended.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 8)
+        >>> r = ocdl.train_multilevel(net, None, X, y, levels=(4, 8), max_iter=10, random_state=0)
+        >>> r.status.name
+        'ITERATION_LIMIT'
+        """
         return self.results[-1].status
 
     @property
     def message(self) -> str:
+        """Why the last level ended, with the numbers.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 8)
+        >>> r = ocdl.train_multilevel(net, None, X, y, levels=(4, 8), max_iter=10, random_state=0)
+        >>> r.message == r.results[-1].message
+        True
+        """
         return self.results[-1].message
 
     @property
     def n_iter(self) -> int:
+        """Iterations on all levels.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 8)
+        >>> r = ocdl.train_multilevel(net, None, X, y, levels=(4, 8), max_iter=10, random_state=0)
+        >>> r.n_iter
+        20
+        """
         return sum(result.n_iter for result in self.results)
 
 
@@ -71,8 +136,8 @@ class MultilevelResult:
 def train_multilevel(
     net: Network,
     u: Controls | None,
-    X: ArrayLike,
-    y: ArrayLike,
+    X: ArrayLike | Rows,
+    y: Any = None,
     *,
     levels: int | Sequence[int] = 3,
     optimiser: Optimiser | Chain | Sequence[Optimiser | Chain] = DEFAULT_OPTIMISER,
@@ -91,7 +156,8 @@ def train_multilevel(
         The finest network; with time steps (``residual=True``).
     u : Controls or None
         Controls of `net`, which are resampled to the coarsest level; None: `Network.init` of the coarsest network.
-    X, y
+    X : array_like of shape (samples, features)
+    y : array_like of shape (samples,) or (samples, outputs)
         As for `train`.
     levels : int or sequence of int
         Numbers of layers, increasing, the last one that of `net`; or how many levels, each with half as many layers as
@@ -111,6 +177,13 @@ def train_multilevel(
     Returns
     -------
     MultilevelResult
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit, the network is feed-forward, or a checkpoint is asked for.
+    FloatingPointError
+        If the objective is not finite at the start of a level.
 
     Examples
     --------

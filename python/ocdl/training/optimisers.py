@@ -23,6 +23,11 @@ class Settings:
             settings["seed"] = seed
         return _core.Method(type(self).__name__, settings)
 
+    @property
+    def _vectors(self) -> int:
+        """How many vectors of controls the method holds: two iterates with their gradients."""
+        return 4
+
 
 @known_keywords({"lr": "step", "learning_rate": "step", "step_size": "step"})
 @dataclass(frozen=True)
@@ -33,6 +38,20 @@ class GradientDescent(Settings):
     ----------
     step : float
         The length of the step in units of the gradient, positive.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a setting is not a number of its range; the message names it.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, optimiser=ocdl.GradientDescent(step=0.1), max_iter=20)
+    >>> bool(r.history.loss[-1] < r.history.loss[0])
+    True
     """
 
     step: float
@@ -60,6 +79,20 @@ class Backtracking(Settings):
         L is multiplied by this after an iteration; positive, at most 1.
     max_trials : int
         Trials of one iteration; when all are refused the training ends.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a setting is not a number of its range; the message names it.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, optimiser=ocdl.Backtracking(), max_iter=20)
+    >>> bool(r.history.loss[-1] < r.history.loss[0])
+    True
     """
 
     L0: float = 0.1
@@ -94,6 +127,20 @@ class Armijo(Settings):
         The very first trial, and the largest of all.
     max_trials : int
         Trials of one iteration; when all are refused the training ends.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a setting is not a number of its range; the message names it.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, optimiser=ocdl.Armijo(), max_iter=20)
+    >>> bool(r.history.loss[-1] < r.history.loss[0])
+    True
     """
 
     c: float = 0.4
@@ -130,6 +177,21 @@ class Adam(Settings):
         How slowly the averages of the gradient and of its square forget, at least 0 and below 1.
     epsilon : float
         Added to the root of the averaged square.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a setting is not a number of its range; the message names it.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> adam = ocdl.Adam(lr=0.05, batch_size=20)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, optimiser=adam, max_iter=20, random_state=0)
+    >>> bool(r.history.loss[-1] < r.history.loss[0])
+    True
     """
 
     lr: float = 0.05
@@ -148,6 +210,10 @@ class Adam(Settings):
         validation.positive(self.epsilon, "epsilon")
         _hold_plain_numbers(self)
 
+    @property
+    def _vectors(self) -> int:
+        return super()._vectors + 5  # the direction, both averages and their next values
+
 
 @known_keywords({"m": "memory", "history_size": "memory"})
 @dataclass(frozen=True)
@@ -163,6 +229,20 @@ class LBFGS(Settings):
         Pairs of steps and gradient changes that make up the model of the curvature.
     max_trials : int
         Evaluations of one line search; when none lowers the loss the training ends.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a setting is not a number of its range; the message names it.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, optimiser=ocdl.LBFGS(memory=10), max_iter=20)
+    >>> bool(r.history.loss[-1] < r.history.loss[0])
+    True
     """
 
     memory: int = 20
@@ -172,6 +252,10 @@ class LBFGS(Settings):
         validation.integer(self.memory, "memory", least=1)
         validation.integer(self.max_trials, "max_trials", least=1)
         _hold_plain_numbers(self)
+
+    @property
+    def _vectors(self) -> int:
+        return super()._vectors + 3 + 2 * (self.memory + 1)  # the search, the direction, and the pairs
 
 
 @known_keywords()
@@ -199,6 +283,20 @@ class NewtonCG(Settings):
         Conjugate gradient steps of one iteration.
     max_trials : int
         Trial steps of one iteration; when all are refused the training ends.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a setting is not a number of its range; the message names it.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, optimiser=ocdl.NewtonCG(), max_iter=20)
+    >>> bool(r.history.loss[-1] < r.history.loss[0])
+    True
     """
 
     curvature: str = "hessian"
@@ -214,6 +312,10 @@ class NewtonCG(Settings):
         validation.integer(self.max_products, "max_products", least=1)
         validation.integer(self.max_trials, "max_trials", least=1)
         _hold_plain_numbers(self)
+
+    @property
+    def _vectors(self) -> int:
+        return super()._vectors + 10  # conjugate gradients, and dual numbers
 
 
 Optimiser = GradientDescent | Backtracking | Armijo | Adam | LBFGS | NewtonCG
@@ -235,12 +337,26 @@ class Chain:
         An optimiser and its iterations; None, for the last one only: as many as are left. An optimiser that makes no
         more progress passes on earlier.
 
+    Attributes
+    ----------
+    stages : tuple of (optimiser, int or None)
+        The optimisers, each with its iterations.
+
+    Raises
+    ------
+    TypeError
+        If a stage is no pair of an optimiser and a number.
+    ValueError
+        If there is no stage, or None stands before the last one.
+
     Examples
     --------
     >>> import ocdl
-    >>> ocdl.Chain((ocdl.Adam(lr=0.05), 150), (ocdl.LBFGS(), None))
-    Chain((Adam(lr=0.05, batch_size=None, beta1=0.9, beta2=0.999, epsilon=1e-08), 150), \
-(LBFGS(memory=20, max_trials=25), None))
+    >>> chain = ocdl.Chain((ocdl.GradientDescent(step=0.1), 150), (ocdl.LBFGS(), None))
+    >>> chain
+    Chain((GradientDescent(step=0.1), 150), (LBFGS(memory=20, max_trials=25), None))
+    >>> chain.stages[1]
+    (LBFGS(memory=20, max_trials=25), None)
     """
 
     def __init__(self, *stages: tuple[Optimiser, int | None]) -> None:

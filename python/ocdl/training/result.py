@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from ocdl import _core
+from ocdl.base import markup
 from ocdl.model.controls import Controls
 from ocdl.training.history import History
 
@@ -13,7 +15,14 @@ __all__ = ["Result", "Status", "Stop"]
 
 
 class Status(enum.Enum):
-    """Why a training ended."""
+    """Why a training ended; the value is a sentence.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> ocdl.Status.LOSS.value
+    'the loss is zero to working precision'
+    """
 
     GRADIENT = "the norm of the gradient is at most tol"
     STEP = "the step is smaller than the roundoff of the controls"
@@ -45,12 +54,40 @@ class Stop:
         self._flag = _core.StopFlag()
 
     def request(self) -> None:
-        """Let the training return the last complete iterate, within a tenth of a second."""
+        """Let the training return the last complete iterate, within a tenth of a second.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> stop = ocdl.Stop()
+        >>> stop.request()
+        >>> stop.requested
+        True
+        """
         self._flag.request()
 
     @property
     def requested(self) -> bool:
+        """Whether somebody has asked the training to stop.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Stop().requested
+        False
+        """
         return self._flag.requested
+
+
+NAMES_OF_OTHERS = {
+    "predict": "net.predict(result.controls, X)",
+    "x": "result.controls",
+    "fun": "result.history.loss[-1]",
+    "success": "result.status says why it ended",
+    "nit": "result.n_iter",
+    "nfev": "result.n_evals",
+    "loss": "result.history.loss",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +106,19 @@ class Result:
         Why it ended; its value is a sentence.
     message : str
         The same with the numbers.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, max_iter=10)
+    >>> r.n_iter, r.n_evals >= r.n_iter, r.status.name, len(r.history)
+    (10, True, 'ITERATION_LIMIT', 11)
+    >>> r.message  # doctest: +ELLIPSIS
+    '...'
+    >>> r.controls.K.shape
+    (5, 2, 2)
     """
 
     controls: Controls
@@ -78,8 +128,42 @@ class Result:
     status: Status
     message: str
 
+    def _repr_html_(self) -> str:
+        rows = [
+            ("status", self.status.name),
+            ("iterations", f"{self.n_iter:,}"),
+            ("evaluations", f"{self.n_evals:,}"),
+            *self.history._facts(),
+        ]
+        said = markup.paragraph(self.message)
+        return said + markup.curve(self.history.loss, "loss") + markup.facts("Result", rows)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        instead = NAMES_OF_OTHERS.get(name)
+        raise AttributeError(f"a Result has no {name!r}{f': {instead}' if instead else ''}", name=name, obj=self)
+
     def followed_by(self, other: Result) -> Result:
-        """Return the result of a training that went on with another one."""
+        """Return the result of a training that went on with another one.
+
+        Parameters
+        ----------
+        other : Result
+            That of the training that went on.
+
+        Returns
+        -------
+        Result
+            With the controls, the status and the message of `other`, and the iterations of both.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 5)
+        >>> first = ocdl.train(net, net.init(random_state=0), X, y, max_iter=10)
+        >>> first.followed_by(ocdl.train(net, first.controls, X, y, max_iter=5)).n_iter
+        15
+        """
         return replace(
             other,
             history=self.history.followed_by(other.history),

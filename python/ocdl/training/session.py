@@ -3,56 +3,101 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
 from ocdl import _core
+from ocdl.base import validation
+from ocdl.base.memory import in_units
 from ocdl.base.validation import FloatArray
+from ocdl.distributed.ranks import Ranks
+from ocdl.distributed.shares import Share
 from ocdl.model import overflow
 from ocdl.model.controls import Controls
 from ocdl.model.losses import Loss
 from ocdl.model.objective import Objective
+from ocdl.model.own_loss import LossesOfRows
 from ocdl.network import Network
+from ocdl.streaming.streamed import Streamed
 from ocdl.training.history import EVERY_ITERATION, History
 from ocdl.training.optimisers import Optimiser
 
+Found = TypeVar("Found")
+
 SLICE_SECONDS = 0.05  # after which the core comes back between two iterations, so that somebody can look
 SLICE_ITERATIONS = 4096
+LONGER = 4  # times as many iterations as in the last slice, at most
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is trained, on what: arguments of `train` that are checked already."""
+    """What is trained, on what: arguments of `train` that are checked already.
+
+    Where X are the rows of a source, their targets and weights come with them.
+    """
 
     net: Network
-    X: FloatArray
+    X: FloatArray | Streamed
     y: Any
     sample_weight: FloatArray | None
     objective: Objective
-    validation: tuple[FloatArray, Any] | None
+    validation: tuple[FloatArray | Streamed, Any] | None
     frozen: tuple[str, ...]
     tol: float
     rtol: float
+    ranks: Ranks = field(default_factory=Ranks)
+    share: Share | None = None  # where X has the rows of one rank: which of all they are
+    validation_share: Share | None = None
+
+    def shared(self) -> Problem:
+        """Return the problem that knows which of all rows it has, when all ranks have said how many theirs are."""
+        share = self._share(self.X, "X")
+        if share is None:
+            return self
+        if self.sample_weight is not None:
+            total = share.sum(self.sample_weight.astype(np.float64).reshape(-1, 1))
+            validation.require_total_weight(float(total[0]), self.net.dtype)
+        looked_at = None if self.validation is None else self._share(self.validation[0], "the X of validation")
+        return replace(self, share=share, validation_share=looked_at)
+
+    def _share(self, X: FloatArray | Streamed, name: str) -> Share | None:
+        share = self.ranks.share(len(X), name)
+        if share is not None and isinstance(X, Streamed) and X.all_rows != share.all_rows:
+            raise ValueError(
+                f"{name} is a source of {X.all_rows} rows, and other ranks have one of another length: take the same"
+            )
+        return share
 
     @cached_property
     def samples(self) -> _core.Evaluator:
         """The objective on the training data, as the core's optimisers see it."""
-        return self._evaluator(self.X, self.y, self.sample_weight)
+        return self._evaluator(self.X, self.y, self.sample_weight, self.share)
 
     @cached_property
     def validation_samples(self) -> _core.Evaluator | None:
         """The objective on the validation data, where there is some."""
-        return None if self.validation is None else self._evaluator(*self.validation, None)
+        return None if self.validation is None else self._evaluator(*self.validation, None, self.validation_share)
 
-    def _evaluator(self, X: FloatArray, y: Any, weights: FloatArray | None) -> _core.Evaluator:
+    def _evaluator(
+        self, X: FloatArray | Streamed, y: Any, weights: FloatArray | None, share: Share | None
+    ) -> _core.Evaluator:
+        if isinstance(X, Streamed):
+            return X.evaluator(None if share is None else share.add_up)
         core_network, core_objective = self.net._core_network, self.objective._core_objective
+        if share is not None:
+            place = share.first_row, share.all_rows, share.add_up
+            record = self.objective.record
+            own = None if isinstance(record, Loss) else LossesOfRows(record, y, weights)
+            return _core.shards_evaluator(core_network, X, y, weights, core_objective, *place, own)
         if isinstance(self.objective.record, Loss):
             return _core.samples_evaluator(core_network, X, y, weights, core_objective)
-        own = self.objective._on_samples(y, weights, len(X))
-        return _core.outside_loss_evaluator(core_network, X, core_objective, own.evaluate, own.score)
+        on_samples = self.objective._on_samples(y, weights, len(X))
+        return _core.outside_loss_evaluator(core_network, X, core_objective, on_samples.evaluate, on_samples.score)
 
     def start(
         self, vector: FloatArray, optimiser: Optimiser, seed: int, first_value: float = math.nan, seconds: float = 0.0
@@ -61,18 +106,22 @@ class Problem:
 
         After another optimiser, `first_value` is J at the very start and `seconds` the time since then.
         """
-        return _core.make_training(
-            self.net._core_network,
-            self.samples,
-            vector,
-            optimiser._core_method(seed),
-            list(self.frozen),
-            self.net.time_steps == "simplex" and "h" not in self.frozen,
-            self.tol,
-            self.rtol,
-            first_value,
-            seconds,
-        )
+        try:
+            return _core.make_training(
+                self.net._core_network,
+                self.samples,
+                vector,
+                optimiser._core_method(seed),
+                list(self.frozen),
+                self.net.time_steps == "simplex" and "h" not in self.frozen,
+                self.tol,
+                self.rtol,
+                first_value,
+                seconds,
+            )
+        except MemoryError as error:
+            size = in_units(optimiser._vectors * vector.nbytes)
+            raise MemoryError(f"the vectors of {optimiser} take {size}, which the system refuses") from error
 
 
 class Evaluated(NamedTuple):
@@ -124,6 +173,7 @@ class Session:
         stop: _core.StopFlag,
     ) -> None:
         self.problem, self.optimisers, self.max_iter, self.seed, self.stop = problem, optimisers, max_iter, seed, stop
+        self.ranks, self.is_stopped, self.pace = problem.ranks, False, 1
         self.stage = Stage(0, Before(), problem.start(vector, optimisers[0][0], seed))
         self.slices: list[tuple[int, FloatArray]] = []  # the iteration before the first row, and the rows
         self.evaluated: list[Evaluated] = []
@@ -165,22 +215,41 @@ class Session:
         """Whether the score of the current iterate are known."""
         return bool(self.evaluated) and self.evaluated[-1].iteration == self.iteration
 
+    def look_for_a_stop(self) -> bool:
+        """Whether somebody has asked to stop, on whichever rank."""
+        self.is_stopped = self.is_stopped or self.ranks.any(self.stop.requested)
+        return self.is_stopped
+
+    def _in_step(self, compute: Callable[[], Found]) -> Found | None:
+        """Return what the core computes, on all ranks or, if it was stopped, on none."""
+        found = self.ranks.in_step(compute)
+        self.is_stopped = self.is_stopped or not found
+        return found
+
     def start(self) -> bool:
         """Evaluate the objective for the first time; raise if it is not finite. False if it was stopped."""
-        if not self.core.start(self.stop):
+        if not self._in_step(lambda: self.core.start(self.stop)):
             return False
         if not np.isfinite(self.core.record[:2]).all():
-            overflow.report(self.problem.net._core_network, self.core.controls(), self.problem.X)
+            self._report_overflow(self.problem.X, self.problem.share)
         self.slices.append((-1, np.array([self.core.record])))
         return True
 
     def advance(self, until: int) -> str:
-        """Iterate up to an iteration of the current stage, for a moment at most; return the core's status."""
+        """Iterate up to an iteration of the current stage, for a moment at most; return the core's status.
+
+        With other ranks a moment is a number of iterations, for which the first rank looks at its clock.
+        """
         self.trim()
         most = min(max(min(until, self.stage_end) - self.iteration, 0), SLICE_ITERATIONS)
-        rows = np.empty((most, len(EVERY_ITERATION)))
-        self.slices.append((self.iteration, rows))
-        self.core.run(rows, SLICE_SECONDS, self.stop)
+        seconds = SLICE_SECONDS
+        if self.ranks.size > 1:
+            most, seconds = self.ranks.led(lambda: min(most, self.pace)), math.inf
+        rows, before, started = np.empty((most, len(EVERY_ITERATION))), self.iteration, time.perf_counter()
+        self.slices.append((before, rows))
+        self._in_step(lambda: self.core.run(rows, seconds, self.stop))
+        made, elapsed = max(self.iteration - before, 1), time.perf_counter() - started
+        self.pace = max(1, min(LONGER * made, int(SLICE_SECONDS / elapsed * made)))
         return self.core.status
 
     def trim(self) -> None:
@@ -197,25 +266,37 @@ class Session:
         self.trim()
         optimiser, first_value = self.optimisers[number][0], float(self.slices[0][1][0, 0])
         core = self.problem.start(self.core.controls(), optimiser, self.seed, first_value, self.seconds)
-        if core.start(self.stop):
+        if self._in_step(lambda: core.start(self.stop)):
             self.stage = Stage(number, Before(self.iteration, self.n_evals), core)
         return True
 
     def evaluate(self) -> Evaluated | None:
         """Return score and validation at the current controls; None if that was stopped."""
         problem, core = self.problem, self.core
-        training = core.assess(problem.samples, False, self.stop)
-        validation: tuple[float, float] | None = (math.nan, math.nan)
-        if problem.validation_samples is not None:
-            validation = core.assess(problem.validation_samples, True, self.stop)
-        if training is None or validation is None:
+        training = self._in_step(lambda: core.assess(problem.samples, False, self.stop))
+        if training is None:
             return None
-        if problem.validation is not None and self.iteration == 0 and not math.isfinite(validation[0]):
+        seen, looked_at = (math.nan, math.nan), problem.validation_samples
+        if looked_at is not None:
+            found = self._in_step(lambda: core.assess(looked_at, True, self.stop))
+            if found is None:
+                return None
+            seen = found
+        if problem.validation is not None and self.iteration == 0 and not math.isfinite(seen[0]):
             try:
-                overflow.report(problem.net._core_network, core.controls(), problem.validation[0])
+                self._report_overflow(problem.validation[0], problem.validation_share)
             except FloatingPointError as error:
                 raise FloatingPointError(f"validation: {error}") from error
-        return Evaluated(self.iteration, training[1], *validation, self.controls.h.copy())
+        return Evaluated(self.iteration, training[1], *seen, self.controls.h.copy())
+
+    def _report_overflow(self, X: FloatArray | Streamed, share: Share | None) -> NoReturn:
+        """Raise an error that names the first sample that is not finite, on whichever rank it is."""
+        first_row = 0 if share is None else share.first_row
+        own = None
+        for first, rows in X.pieces() if isinstance(X, Streamed) else [(first_row, X)]:
+            own = own or overflow.found(self.problem.net._core_network, self.core.controls(), rows, first)
+        reasons = [reason for reason in self.ranks.said(own) if reason is not None]
+        raise FloatingPointError(reasons[0] if reasons else overflow.behind_the_flow(self.problem.net.dtype))
 
     def last_evaluation(self) -> Evaluated | None:
         """Return score and validation at the current controls, computed once."""

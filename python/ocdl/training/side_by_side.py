@@ -16,21 +16,22 @@ Name = TypeVar("Name")
 Made = TypeVar("Made")
 
 
-def side_by_side(trainings: Mapping[Name, Callable[[Stop], Made]], at_once: int) -> Iterator[tuple[Name, Made]]:
+def side_by_side(
+    trainings: Mapping[Name, Callable[[Stop], Made]], at_once: int, backend: str | None = None
+) -> Iterator[tuple[Name, Made]]:
     """Yield what each training returns, with its name, as soon as it is there.
 
     So many run at once, each on one thread: on small problems that is faster than one after the other on all threads,
     and changes no bit. An exception in the caller, Ctrl-C above all, or in a training stops the others by the handle
-    that each was given; whoever passes it to `train` sees `Status.INTERRUPTED`.
+    that each was given; whoever passes it to `train` sees `Status.INTERRUPTED`. They run in threads of this process, or
+    in other processes where a backend of joblib is named, "loky" or "dask" say, which ends them itself.
     """
+    if backend is not None:
+        yield from _elsewhere(trainings, at_once, backend)
+        return
     stop = Stop()
-
-    def on_one_thread(training: Callable[[Stop], Made]) -> Made:
-        with limited_threads(1):
-            return training(stop)
-
     with ThreadPoolExecutor(at_once) as pool:
-        names = {pool.submit(on_one_thread, training): name for name, training in trainings.items()}
+        names = {pool.submit(_on_one_thread, training, stop): name for name, training in trainings.items()}
         try:
             for done in as_completed(names):
                 yield names[done], done.result()
@@ -38,6 +39,25 @@ def side_by_side(trainings: Mapping[Name, Callable[[Stop], Made]], at_once: int)
             for future in names:
                 future.cancel()  # first, so that none begins when another one ends
             stop.request()  # the end of the pool waits for those at work
+
+
+def _on_one_thread(training: Callable[[Stop], Made], stop: Stop) -> Made:
+    with limited_threads(1):
+        return training(stop)
+
+
+def _elsewhere(
+    trainings: Mapping[Name, Callable[[Stop], Made]], at_once: int, backend: str
+) -> Iterator[tuple[Name, Made]]:
+    from joblib import Parallel, delayed, parallel_config
+
+    with parallel_config(backend=backend, n_jobs=at_once):
+        parallel = Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=1)
+        yield from parallel(delayed(_named)(name, training) for name, training in trainings.items())
+
+
+def _named(name: Name, training: Callable[[Stop], Made]) -> tuple[Name, Made]:
+    return name, _on_one_thread(training, Stop())
 
 
 @contextmanager

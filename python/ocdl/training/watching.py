@@ -24,6 +24,32 @@ class TrainingState:
 
     The score and what belongs to the validation data are those of the last evaluation, of which `eval_every`
     says when they are made; NaN before the first, or where there are none.
+
+    Attributes
+    ----------
+    iteration : int
+    loss, gradient_norm : float
+        Of the last complete iteration.
+    seconds : float
+        Since the start.
+    n_evals : int
+        Evaluations of the objective with its gradient.
+    controls : Controls
+        A copy.
+    score, val_loss, val_score : float
+        Those of the last evaluation.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> def enough(state):
+    ...     print(state.iteration, state.n_evals >= 20, state.loss > 0, state.gradient_norm > 0, state.seconds > 0)
+    ...     print(state.controls.K.shape, state.score > 0.5, state.val_loss, state.val_score)
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, max_iter=20, callback=enough)
+    20 True True True True
+    (5, 2, 2) True nan nan
     """
 
     iteration: int

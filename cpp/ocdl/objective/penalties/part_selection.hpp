@@ -16,8 +16,21 @@ struct PartSelection {
     return std::find(names->begin(), names->end(), part.name) != names->end();
   }
 
-  /// f(place, is_variable) for every run of chosen parts that follow each other. Steps are a run by
-  /// themselves: they are no variables unless they are learned.
+  /// The sum of of_run(values, size, gradient) over the runs of chosen parts that follow each other; the
+  /// gradient is null where none is asked for or the run is not variable.
+  template <class T, class OfRun>
+  Wide<T> sum_of_runs(const Network& net, const T* controls, T* gradient, const OfRun& of_run) const {
+    Wide<T> sum{};
+    for_each_run(net, [&](Range run, bool is_variable) {
+      sum += of_run(controls + run.begin, run.end - run.begin,
+                    gradient && is_variable ? gradient + run.begin : nullptr);
+    });
+    return sum;
+  }
+
+ private:
+  /// f(place, is_variable) for every run. Steps are a run by themselves: they are no variables unless they
+  /// are learned.
   template <class F>
   void for_each_run(const Network& net, const F& f) const {
     Range run{0, 0};

@@ -14,12 +14,9 @@ struct Tikhonov {
 
   template <class T>
   Wide<T> add(const Network& net, const T* controls, T* gradient) const {
-    Wide<T> sum{};
-    parts.for_each_run(net, [&](Range run, bool is_variable) {
-      sum += of_run(controls + run.begin, run.end - run.begin,
-                    gradient && is_variable ? gradient + run.begin : nullptr);
+    return parts.sum_of_runs(net, controls, gradient, [this](const T* values, Index size, T* of_values) {
+      return of_run(values, size, of_values);
     });
-    return sum;
   }
 
  private:

@@ -16,11 +16,15 @@ from ocdl.reproduce.runs import MNIST, SHOWN
 
 
 def _draw_courses(results: Results, canvas: Canvas) -> None:
-    canvas.set_size_inches(10, 4)
+    canvas.set_size_inches(10, 4.4)
     accuracy, steps = canvas.subplots(1, 2)
     seeds = [results.networks(MNIST, MNIST, seed) for seed in results.seeds(MNIST, MNIST)]
     draw_courses(seeds, "accuracy", accuracy)
     draw_steps(seeds[0], steps)
+    legend = accuracy.get_legend()
+    if legend is not None:  # inside of the axes it would cover a curve
+        keys, names = legend.legend_handles, [text.get_text() for text in legend.get_texts()]
+        accuracy.legend(keys, names, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
 
 
 def _table_of_courses(results: Results) -> Table:

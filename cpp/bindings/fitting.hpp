@@ -1,0 +1,115 @@
+#pragma once
+
+#include "bindings/array.hpp"
+#include "ocdl/objective/objective.hpp"
+
+/// What can be computed with as it is: plain arrays in C order, of the controls' number type, finite, with
+/// shapes, targets and weights that fit. Whatever does not fit is converted, or explained, by the Python
+/// layer; here nothing is the whole answer.
+namespace ocdl {
+
+/// f(u) with the controls in their own precision; None where they are no plain vector of the network's
+/// length.
+template <class F>
+pybind11::object with_controls(const Network& net, pybind11::handle u, const F& f) {
+  namespace py = pybind11;
+  const auto fits = [&](const py::array& vector) { return vector.size() == net.control_size(); };
+  if (is_plain<double>(u)) {
+    const auto vector = py::reinterpret_borrow<Given<double>>(u);
+    if (fits(vector)) return f(vector);
+  } else if (is_plain<float>(u)) {
+    const auto vector = py::reinterpret_borrow<Given<float>>(u);
+    if (fits(vector)) return f(vector);
+  }
+  return py::none();
+}
+
+/// The numbers of a plain array of this shape, or null.
+template <class T>
+const T* numbers_of(pybind11::handle object, std::initializer_list<Index> shape) {
+  if (!is_plain<T>(object)) return nullptr;
+  const auto array = pybind11::reinterpret_borrow<Array<T>>(object);
+  const bool fits = std::equal(shape.begin(), shape.end(), array.shape(), array.shape() + array.ndim());
+  return fits ? array.data() : nullptr;
+}
+
+/// Samples in rows of the network's features.
+template <class T>
+struct Rows {
+  const T* X = nullptr;  ///< null where an object holds no such rows, or none at all
+  Index samples = 0;
+
+  Rows(const Network& net, pybind11::handle object) {
+    if (!is_plain<T>(object)) return;
+    const auto array = pybind11::reinterpret_borrow<Array<T>>(object);
+    if (array.ndim() != 2 || array.shape(1) != net.features || array.shape(0) == 0) return;
+    X = array.data();
+    samples = array.shape(0);
+  }
+};
+
+/// Whether the network has the parts that penalties name.
+inline bool parts_are_known(const Network& net, const Regulariser& regulariser) {
+  const auto is_known = [&](const std::string& name) {
+    return std::any_of(net.parts.begin(), net.parts.end(),
+                       [&](const Part& part) { return part.name == name; });
+  };
+  return std::all_of(regulariser.penalties.begin(), regulariser.penalties.end(), [&](const Penalty& penalty) {
+    const auto& names =
+        std::visit([](const auto& record) -> const auto& { return record.parts.names; }, penalty);
+    return !names || std::all_of(names->begin(), names->end(), is_known);
+  });
+}
+
+/// The samples with targets and weights of the right shapes, for an objective that fits the network.
+template <class T>
+std::optional<Data<T>> fitting_data(const Network& net, const Objective& objective, pybind11::handle X,
+                                    pybind11::handle y, pybind11::handle weights) {
+  const Rows<T> rows(net, X);
+  if (!rows.X || !parts_are_known(net, objective.regulariser)) return std::nullopt;
+  Data<T> data{rows.X, {}, nullptr, rows.samples};
+  if (facts_of(objective.loss).targets == TargetKind::classes)
+    data.targets.labels = numbers_of<std::int64_t>(y, {rows.samples});
+  else if (const T* table = numbers_of<T>(y, {rows.samples, net.outputs}); table || net.outputs > 1)
+    data.targets.numbers = table;
+  else
+    data.targets.numbers = numbers_of<T>(y, {rows.samples});
+  if (!data.targets.labels && !data.targets.numbers) return std::nullopt;
+  if (!weights.is_none() && !(data.weights = numbers_of<T>(weights, {rows.samples}))) return std::nullopt;
+  return data;
+}
+
+/// Whether every number is within [lowest, highest]; none that is NaN is. It looks at all of them, so that
+/// the loop has no way out and becomes a vector loop.
+template <class T>
+bool all_within(const T* numbers, Index size, T lowest, T highest) {
+  Index within = 0;
+  for (Index n = 0; n < size; ++n) within += Index(numbers[n] >= lowest) & Index(numbers[n] <= highest);
+  return within == size;
+}
+
+template <class T>
+bool all_finite(const T* numbers, Index size) {
+  return first_non_finite(numbers, size) < 0;
+}
+
+/// Whether all numbers are such that J can be computed. Needs no GIL.
+template <class T>
+bool are_usable(const Network& net, const Loss& loss, const T* controls, const Data<T>& data) {
+  constexpr T most = std::numeric_limits<T>::max();
+  if (!all_finite(controls, net.control_size()) || !all_finite(data.X, data.samples * net.features))
+    return false;
+  if (data.targets.labels) {
+    const std::int64_t highest = std::max<Index>(net.outputs - 1, 1);
+    if (!all_within<std::int64_t>(data.targets.labels, data.samples, 0, highest)) return false;
+  } else {
+    const T least = std::max(-most, T(facts_of(loss).least_target));
+    if (!all_within(data.targets.numbers, data.samples * net.outputs, least, most)) return false;
+  }
+  if (!data.weights) return true;
+  if (!all_within(data.weights, data.samples, T(0), most)) return false;
+  const double inverse_sum = data.scale(true);
+  return inverse_sum > 0 && inverse_sum <= static_cast<double>(most);
+}
+
+}  // namespace ocdl

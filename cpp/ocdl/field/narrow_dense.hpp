@@ -1,0 +1,70 @@
+#pragma once
+
+#include <concepts>
+
+#include "ocdl/field/dense.hpp"
+#include "ocdl/kernel/combination.hpp"
+#include "ocdl/kernel/transpose.hpp"
+
+/// The dense field on states of a few dimensions, fused with what an explicit method does before and behind
+/// it. Such a state is so narrow that a pass over a plane costs as much as what it computes: here a stage
+/// takes two passes forward and one or two backward. The bits of a forward sweep are those of `Dense`.
+namespace ocdl {
+
+inline constexpr Index most_narrow_dim = 8;
+
+/// Whether there are kernels for it. Scalars that are not numbers of the machine take the general way.
+template <class T>
+constexpr bool is_narrow(Index dim) {
+  return std::floating_point<T> && dim <= most_narrow_dim;
+}
+
+template <class T>
+struct NarrowDense {
+  Index dim;
+  Activation activation;
+
+  /// k = sigma(K y + b) with y = `state`, and next = `before` + weight * k unless the weight is 0. `power` is
+  /// a plane of scratch memory.
+  void evaluate(const StageControls<const T>& u, const Combination<T>& state, T* k, T* slope, T* power,
+                const Combination<T>& before, T weight, T* next, Index tiles) const;
+
+  /// Sums over the samples of a block: delta y^T in rows, delta, and <g, k> as the last one.
+  class Sums {
+   public:
+    explicit Sums(Index dim) : dim_(static_cast<int>(dim)) { clear(count() + lanes<T> - 1); }
+    /// All but <g, k> begin anew.
+    void clear_gradient() { clear(count() - 1); }
+    /// Adds up the lanes, which a kernel leaves apart.
+    void add_lanes() { sum_lanes_of_each<T>(lanes_, count(), totals_); }
+
+    Pack<T>* outer() { return lanes_; }
+    Pack<T>* delta() { return lanes_ + dim_ * dim_; }
+    Pack<T>& dot() { return lanes_[count() - 1]; }
+    const T* outer_total() const { return totals_; }
+    const T* delta_total() const { return totals_ + dim_ * dim_; }
+    T dot_total() const { return totals_[count() - 1]; }
+
+   private:
+    static constexpr Index most = most_narrow_dim * (most_narrow_dim + 1) + 1;
+    int dim_;
+    Pack<T> lanes_[most + lanes<T>];
+    T totals_[most + lanes<T>];
+
+    int count() const { return dim_ * (dim_ + 1) + 1; }
+    void clear(int first_few) {
+      for (int n = 0; n < first_few; ++n) lanes_[n] = Pack<T>{};
+    }
+  };
+
+  /// With delta = sigma' g: eta = h K^T delta, unless null; costate = costate_before + eta; the sums grow by
+  /// delta y^T, delta and, where it is wanted, <g, k>. `scratch` is a plane.
+  void pull_back(const StageControls<const T>& u, T h, Combination<T>& state, const T* k, const T* slope,
+                 const Combination<T>& g, const T* costate_before, T* costate, T* eta, bool wants_dot,
+                 Sums& sums, T* scratch, Index tiles) const;
+};
+
+extern template struct NarrowDense<double>;
+extern template struct NarrowDense<float>;
+
+}  // namespace ocdl

@@ -1,0 +1,53 @@
+"""Whether a command was started on several ranks, by mpiexec or srun."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ocdl.cli._output import UserError
+from ocdl.distributed.meetings import RankError
+from ocdl.storage.container import ModelFileError
+from ocdl.tables.sheet import TableError
+
+# What launchers tell each process: MPICH and others, Open MPI, Slurm's srun (sbatch alone sets no step).
+COUNTS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+
+
+def world() -> Any:
+    """Return the communicator of all ranks; None where there is one process."""
+    told = max((int(count) for name in COUNTS if (count := os.environ.get(name, "")).isdecimal()), default=1)
+    if told < 2:
+        return None
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise UserError(
+            f"it was started on {told} ranks, for which it needs mpi4py and an MPI library: pip install 'ocdl[mpi]' "
+            f"({error!s:.200})"
+        ) from error
+    communicator = MPI.COMM_WORLD
+    if communicator.size < told and communicator.size == 1:
+        raise UserError(
+            f"the launcher says that there are {told} ranks, and MPI that there is one: mpiexec and the MPI library of "
+            "mpi4py belong to different installations"
+        )
+    return communicator if communicator.size > 1 else None
+
+
+@contextmanager
+def speaking_for_all(communicator: Any) -> Iterator[bool]:
+    """Let the first rank alone say what is wrong, as it knows of every rank; give whether this is the first."""
+    leads = communicator is None or communicator.rank == 0
+    try:
+        yield leads
+    except TimeoutError as error:
+        raise UserError(str(error)) from error
+    except RankError as error:
+        raise (UserError(str(error)) if leads else SystemExit(2)) from error
+    except (UserError, TableError, ModelFileError, OSError, KeyboardInterrupt):
+        if leads:
+            raise
+        raise SystemExit(2) from None

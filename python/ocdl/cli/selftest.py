@@ -1,0 +1,56 @@
+"""``ocdl selftest``: whether this installation computes what it should, on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import ocdl
+from ocdl.cli._checks import CHECKS
+from ocdl.cli._output import FailedError, add_command, aligned, json_text, printable
+
+EXAMPLES = """\
+  ocdl selftest
+  python -m ocdl selftest --json
+
+Needs nothing but the installed package, takes less than a minute, and ends with exit code 1
+where something is wrong. Please send its output along when you report a problem."""
+
+
+def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the command."""
+    summary = "check this installation: instruction sets, gradients, determinism, training, files"
+    add_command(commands, "selftest", summary, EXAMPLES).set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run check after check, print each as soon as it is done, and fail if one does."""
+    build = ocdl.build_info()
+    if not arguments.json:
+        core = ", ".join(f"{name} {value}" for name, value in build.items())
+        print(aligned({"ocdl": ocdl.__version__, "python": sys.version.split()[0], "core": core}), flush=True)
+    results = []
+    for name, check in CHECKS.items():
+        passed, finding, seconds = _outcome(check)
+        results.append({"check": name, "passed": passed, "finding": finding, "seconds": round(seconds, 2)})
+        if not arguments.json:
+            print(f"{name:<12}{'ok' if passed else 'FAILED':<8}{seconds:5.1f} s  {printable(finding)}", flush=True)
+    failed = [result["check"] for result in results if not result["passed"]]
+    if arguments.json:
+        facts = {"version": ocdl.__version__, "python": sys.version.split()[0], "core": build}
+        print(json_text(facts | {"passed": not failed, "checks": results}))
+    if failed:
+        raise FailedError(f"{len(failed)} of {len(results)} checks failed: {', '.join(map(str, failed))}")
+
+
+def _outcome(check: Callable[[], str]) -> tuple[bool, str, float]:
+    """Whether a check passes, what it found, and how long it took; whatever it raises is a finding."""
+    started = time.perf_counter()
+    try:
+        passed, finding = True, check()
+    except Exception as error:
+        passed, finding = False, f"{type(error).__name__}: {error}"
+    return passed, finding, time.perf_counter() - started

@@ -1,0 +1,35 @@
+"""How many threads a rank takes: what the machine has, divided by the ranks on it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from ocdl.base.threads import are_threads_chosen
+
+
+def description() -> dict[str, Any]:
+    """Return where this rank runs, as JSON can hold it."""
+    return {"machine": socket.gethostname(), "processors": _processors()}
+
+
+def threads_of(rank: int, descriptions: Sequence[dict[str, Any]]) -> int | None:
+    """Return the threads of a rank, where all ranks have said where they run; None where somebody has chosen already.
+
+    A rank shares with the others on its machine that may run on one of its processors. A launcher that gives each its
+    own, as Slurm does, has divided them already.
+    """
+    if are_threads_chosen():
+        return None
+    own = descriptions[rank]
+    mine = {*own["processors"]}
+    sharing = [one for one in descriptions if one["machine"] == own["machine"] and mine & {*one["processors"]}]
+    return max(1, len(mine) // len(sharing))
+
+
+def _processors() -> list[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))

@@ -1,0 +1,132 @@
+"""Graphs of ONNX in the making, and the files that they become."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ocdl.base import validation
+from ocdl.interop.extras import missing
+from ocdl.storage.container import FilePath
+from ocdl.storage.disk import replace_file
+
+try:
+    import onnx
+except ModuleNotFoundError as error:
+    raise missing("a file in ONNX", "onnx", "onnx") from error
+
+OPSET = 17
+LEAST_OPSET = 13  # since when axes are inputs, and softmax is along one of them
+LARGEST_FILE = 2**31 - 1  # bytes that protobuf can hold
+
+
+class Tensor(NamedTuple):
+    """An input or output of a graph: its name, number type, and the lengths of its axes after that of the samples."""
+
+    name: str
+    dtype: np.dtype[Any]
+    axes: tuple[int, ...]
+    axes_before: tuple[int, ...] = ()
+
+    def described(self) -> Any:
+        """Return it as ONNX describes it; the number of samples is free."""
+        shape = [*self.axes_before, "samples", *self.axes]
+        return onnx.helper.make_tensor_value_info(self.name, element_type(self.dtype), shape)
+
+
+class Graph:
+    """Nodes and constants, in order; each method adds something and returns the name of the result.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        The number type of everything that is no index and no label.
+    nodes, constants : list
+        What ONNX calls NodeProto and TensorProto.
+    """
+
+    INDEX = int(onnx.TensorProto.INT64)
+
+    def __init__(self, dtype: np.dtype[Any], prefix: str = "") -> None:
+        self.dtype, self.nodes, self.constants = dtype, list[Any](), list[Any]()
+        self._prefix, self._known = prefix, dict[tuple[str, tuple[int, ...], bytes], str]()
+
+    def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """Add a node with one output."""
+        name = self._name(operator.lower(), len(self.nodes)) if output is None else output
+        self.nodes.append(onnx.helper.make_node(operator, list(inputs), [name], name=name, **attributes))
+        return name
+
+    def constant(self, values: ArrayLike) -> str:
+        """Add numbers in the graph's number type; equal ones are stored once."""
+        return self._stored(np.ascontiguousarray(values, self.dtype))
+
+    def indices(self, *values: int) -> str:
+        """Add whole numbers, of axes say."""
+        return self._stored(np.array(values, np.int64))
+
+    def labels(self, values: NDArray[Any]) -> str:
+        """Add labels, which keep their type: numbers, texts, True and False."""
+        name = self._name("labels", len(self.constants))
+        if values.dtype.kind == "O":
+            texts = [str(text).encode() for text in values]
+            self.constants.append(onnx.helper.make_tensor(name, onnx.TensorProto.STRING, [len(texts)], texts))
+        else:
+            self.constants.append(onnx.numpy_helper.from_array(values, name))
+        return name
+
+    def _stored(self, array: NDArray[Any]) -> str:
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._known:
+            self._known[key] = self._name("constant", len(self.constants))
+            self.constants.append(onnx.numpy_helper.from_array(array, self._known[key]))
+        return self._known[key]
+
+    def _name(self, kind: str, number: int) -> str:
+        return f"{self._prefix}{kind}_{number}"
+
+
+def element_type(dtype: np.dtype[Any]) -> int:
+    """Return the number by which ONNX knows a type; object stands for texts."""
+    return int(onnx.TensorProto.STRING if dtype.kind == "O" else onnx.helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def checked_opset(opset: int | None) -> int:
+    """Return a version of ONNX's operators that our graphs can be written in."""
+    if opset is None:
+        return OPSET
+    number, newest = validation.integer(opset, "opset", least=LEAST_OPSET), int(onnx.defs.onnx_opset_version())
+    if number > newest:
+        raise ValueError(f"opset must be at most {newest}, the newest of the installed onnx, got {number}")
+    return number
+
+
+def write(
+    path: FilePath,
+    graph: Graph,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    opset: int,
+    metadata: Mapping[str, str],
+) -> None:
+    """Write a graph to a file, whole or not at all."""
+    if sum(constant.ByteSize() for constant in graph.constants) > LARGEST_FILE:
+        raise ValueError(f"a file in ONNX holds at most {LARGEST_FILE} bytes, and this network needs more")
+    described = onnx.helper.make_graph(
+        graph.nodes, "ocdl", [i.described() for i in inputs], [o.described() for o in outputs], graph.constants
+    )
+    operators = [onnx.helper.make_opsetid("", opset)]
+    model = onnx.helper.make_model(
+        described,
+        opset_imports=operators,
+        ir_version=onnx.helper.find_min_ir_version_for(operators),  # as old as can be: runtimes refuse newer ones
+        producer_name="ocdl",
+        producer_version=version("ocdl"),
+    )
+    onnx.helper.set_model_props(model, dict(metadata))
+    replace_file(os.fsdecode(path), model.SerializeToString())

@@ -1,0 +1,1 @@
+"""Samples that are not in memory: sources of rows, and how the core gets at them."""

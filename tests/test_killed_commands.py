@@ -1,0 +1,195 @@
+"""Commands that are killed, or find no room to write: whole files or none, and the next call does its work."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from soak import Soak
+
+import ocdl
+
+LONGEST = 3.0  # seconds until a command is killed
+TEMPORARY = re.compile(r"\.[^/]+\.[0-9a-f]{16}")
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is run in a folder with data.csv, points.csv and model.ocdl, and how to see that what it wrote is whole."""
+
+    argv: tuple[str, ...]
+    writes: str
+    is_whole: Callable[[Path], object]
+    is_resumed: bool = False
+
+
+def whole_predictions(path: Path) -> None:
+    assert len(path.read_text().splitlines()) == 301
+
+
+def whole_runs(path: Path) -> None:
+    """Every finished training of a reproduction can be read."""
+    for file in path.glob("*"):
+        if not TEMPORARY.fullmatch(file.name):
+            assert file.stat().st_size > 0
+            if file.suffix == ".json":
+                json.loads(file.read_text())
+
+
+def whole_onnx(path: Path) -> None:
+    import onnx
+
+    onnx.checker.check_model(onnx.load(path))
+
+
+QUICK = ("--layers", "5", "--max-iter", "40")
+COMMANDS = {
+    "train": Command(("train", "--data", "data.csv", *QUICK, "--out", "new.ocdl"), "new.ocdl", ocdl.load),
+    "predict": Command(
+        ("predict", "model.ocdl", "points.csv", "--out", "predictions.csv"), "predictions.csv", whole_predictions
+    ),
+    "reproduce": Command(
+        ("reproduce", "fig8", "--quick", "--seeds", "1", "--jobs", "1", "--out", "paper"),
+        "paper/runs",
+        whole_runs,
+        is_resumed=True,
+    ),
+    "export": Command(("export", "model.ocdl", "model.onnx"), "model.onnx", whole_onnx),
+}
+
+
+def commands() -> list[object]:
+    return [pytest.param(name, marks=[pytest.mark.extras] if name == "export" else []) for name in COMMANDS]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 2))
+    lines = [f"{a},{b},{int(a * b > 0)}" for a, b in rows.tolist()]
+    (tmp_path / "data.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    (tmp_path / "points.csv").write_text("\n".join(f"{a},{b}" for a, b in rows.tolist()) + "\n")
+    model = ocdl.ODEClassifier(n_layers=300, max_iter=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(rows, rows[:, 0] > 0).save(tmp_path / "model.ocdl")
+    return tmp_path
+
+
+def start(command: Command, folder: Path, **settings: object) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-m", "ocdl", *command.argv]
+    return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+        argv,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        **settings,
+    )
+
+
+def finished(command: Command, folder: Path) -> float:
+    begun = time.monotonic()
+    process = start(command, folder)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return time.monotonic() - begun
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob(".*") if TEMPORARY.fullmatch(path.name)]
+
+
+def kill_at_random(name: str, folder: Path, times: int, seed: int) -> int:
+    """Kill the command again and again; return how often its file was there, whole, before it had ended."""
+    command, rng = COMMANDS[name], random.Random(seed)
+    path, there = folder / command.writes, 0
+    duration = finished(command, folder)
+    assert path.exists()
+    for _ in range(times):
+        process = start(command, folder)
+        time.sleep(rng.uniform(0.2, 1.0) * min(duration, LONGEST))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if path.exists():
+            command.is_whole(path)  # the old file, or the new one
+            there += 1
+        if command.is_resumed:  # so that there is something to go on with
+            rng.choice(sorted(path.iterdir())).unlink()
+        elif rng.random() < 0.5:
+            path.unlink(missing_ok=True)
+    finished(command, folder)
+    command.is_whole(path)
+    if not command.is_resumed:
+        assert leftovers(folder) == []  # the last one has removed what the killed ones left
+    return there
+
+
+@pytest.mark.parametrize("name", ["train", "predict"])
+def test_a_killed_command_leaves_whole_files(name: str, folder: Path) -> None:
+    kill_at_random(name, folder, 2, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", commands())
+def test_two_hundred_kills(name: str, folder: Path, soak: Soak) -> None:
+    times = soak.times(200, least=2)
+    soak.measured(f"whole files after each, {kill_at_random(name, folder, times, seed=1)} times one was there")
+
+
+def complaint(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 2, (out, err)
+    assert "Traceback" not in err
+    return err.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["train", "predict"])
+def test_a_full_disk_keeps_the_old_file(name: str, folder: Path) -> None:
+    command = COMMANDS[name]
+    path = folder / command.writes
+    path.write_text("the old one")
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
+
+    said = complaint(start(command, folder, preexec_fn=limit))
+    assert said.startswith("ocdl: error: File too large")
+    assert command.writes in said
+    assert path.read_text() == "the old one"
+    assert leftovers(folder) == []
+
+
+@pytest.mark.parametrize("name", ["train", "predict"])
+def test_a_place_below_a_file_is_refused_before_the_work(name: str, folder: Path) -> None:
+    """A folder that is read-only can be written by root; nothing can be made below a file, by nobody."""
+    command = COMMANDS[name]
+    argv = tuple("data.csv/new" if word == command.writes else word for word in command.argv)
+    said = complaint(start(Command(argv, "", ocdl.load), folder))
+    assert "There is no such folder" in said or "Not a directory" in said
+
+
+@pytest.mark.parametrize("layers", [10**6, 10**8])
+def test_a_limit_on_memory_ends_in_one_line_that_names_the_size(layers: int, folder: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (2 * 10**9, resource.RLIM_INFINITY))
+
+    argv = ("train", "--data", "data.csv", "--layers", str(layers), "--max-iter", "2", "--out", "new.ocdl")
+    said = complaint(start(Command(argv, "", ocdl.load), folder, preexec_fn=limit))
+    assert re.search(r"not enough memory: .* \d.* [MGT]B", said), said
+    assert not (folder / "new.ocdl").exists()
