@@ -64,7 +64,7 @@ portability: $(VENV)/.test $(VENV)/.release  ## the C++ tests by Clang and, emul
 # The page's tests drive the system's browser; where there is none and it cannot be had, they skip and say so.
 .PHONY: browser
 browser:
-	@command -v chromium || command -v google-chrome || { [ "$$(id -u)" = 0 ] && apt-get install -y -q chromium; } || \
+	@command -v chromium || command -v google-chrome || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } || \
 	  echo "no chromium: the tests of the playground will be skipped"
 
 docs: $(VENV)/.installed $(VENV)/.docs playground  ## build the site into docs/_build/html: two minutes, no network, no warning

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -35,6 +36,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def soak(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Soak:
     """How often a long test does what it does, and what it measured: soak.py prints both."""
     return Soak(request.config.getoption("--soak"), record_property)
+
+
+@pytest.fixture(autouse=True)
+def closed_figures() -> Iterator[None]:
+    """Close what a test has drawn: the next one may count the open figures, whichever test that is."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 @pytest.fixture

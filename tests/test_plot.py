@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +33,6 @@ TOLERANCE = 15
 SAMPLES = 30
 DIMENSIONS = (1, 2, 3)
 CLASS_COUNTS = (2, 3)
-
-
-@pytest.fixture(autouse=True)
-def closed_figures() -> Iterator[None]:
-    yield
-    pyplot.close("all")
 
 
 def points(dim: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
