@@ -74,9 +74,9 @@ WRONG_NETWORKS = {
 @pytest.mark.parametrize("message", WRONG_NETWORKS)
 def test_impossible_networks(message: str, path: Path) -> None:
     forged(SMALL[0], path, lambda header, description: description["network"].update(WRONG_NETWORKS[message]))
-    start = time.perf_counter()
+    start = time.process_time()
     assert message in refusal(path)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert "is malformed: " in refusal(path)
 
 
@@ -124,11 +124,11 @@ DESCRIPTIONS = {
 
 @pytest.mark.parametrize("description", DESCRIPTIONS, ids=lambda text: text[:10])
 def test_impossible_descriptions(description: str, path: Path) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     reason = refusal(forged(SMALL[0], path, description=description))
     assert DESCRIPTIONS[description] in reason
     assert reason.startswith("is malformed: ")
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 HEADERS = {

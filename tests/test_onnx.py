@@ -357,9 +357,9 @@ def test_pipelines_with_a_regressor(targets: int, to_onnx: Callable[..., bytes])
 def test_a_long_chain_converts_quickly(to_onnx: Callable[..., bytes]) -> None:
     """Several hundred layers of four stages; the axis of the samples gets a name, without which onnxruntime is slow."""
     model = fitted(ocdl.ODEClassifier, labelled(CLASSES["two numbers"]), n_layers=300, tableau="kutta4", max_iter=2)
-    started = time.monotonic()
+    started = time.process_time()
     converted = onnx.load_from_string(to_onnx(model, ROWS, target_opset=15))
-    assert time.monotonic() - started < 30
+    assert time.process_time() - started < 30
     converted.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "samples"
     labels, _ = run(converted.SerializeToString(), ROWS)
     assert np.array_equal(labels, model.predict(ROWS))
