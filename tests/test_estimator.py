@@ -178,6 +178,12 @@ class TestWeights:
         with pytest.raises(ValueError, match="weight 0"):
             quick(class_weight={0: 0.0, 1: 0.0}).fit(X, y)
 
+    @pytest.mark.parametrize("weight", [1j, np.nan, "much"])
+    def test_a_weight_that_stands_for_all_is_a_real_number(self, weight: Any) -> None:
+        X, y = moons()
+        with pytest.raises((TypeError, ValueError), match="sample_weight must be|could not convert"):
+            quick().fit(X, y, sample_weight=weight)
+
     def test_class_weight(self) -> None:
         X, y = make_classification(300, weights=[0.9], class_sep=0.5, random_state=0)
         short = {"tol": 0.2, "n_layers": 2}

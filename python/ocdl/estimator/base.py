@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable
+from numbers import Number
 from typing import Any, Self
 
 import joblib
@@ -581,13 +582,13 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return {}
 
     def _weights(self, sample_weight: Any, rows: FloatArray) -> FloatArray:
+        if isinstance(sample_weight, Number):  # which stands for all, and is not looked at below
+            sample_weight = validation.real(sample_weight, "sample_weight")
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 weights: FloatArray = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
         except ArithmeticError as error:
             raise ValueError(f"sample_weight must hold numbers within the range of float64: {error!r}") from error
-        if not np.isfinite(weights).all():  # a single number that stands for all is not looked at above
-            raise ValueError("sample_weight must hold finite numbers")
         return weights
 
     @property
