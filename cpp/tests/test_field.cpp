@@ -96,12 +96,13 @@ BOOST_AUTO_TEST_CASE(the_pull_back_is_the_transpose_of_the_push_forward) {
                    du = stage_view<const double>(kind, dim, direction);
         std::vector<double> panels(static_cast<std::size_t>(panel::transposed_size<double>(dim, tiles)));
         const StagePlanes<double> at{k.data(), details.data(), size};
-        field.evaluate(u, y.data(), at, tiles, product.data());
+        field.evaluate(u, y.data(), at, {}, tiles, product.data());
         field.push_forward(u, du, y.data(), at, v.data(), pushed.data(), scratch.data(), tiles,
                            product.data());
-        field.pull_back(u, at, 1.0, g.data(), delta.data(), rotated.data(), eta.data(), tiles,
+        Combination<double> cotangent(g.data(), nullptr, size), state(y.data(), nullptr, size);
+        field.pull_back(u, at, 1.0, cotangent, delta.data(), rotated.data(), eta.data(), tiles,
                         product.data());
-        field.control_gradient(delta.data(), rotated.data(), y.data(), details.data(), tiles, false,
+        field.control_gradient(delta.data(), rotated.data(), state, details.data(), tiles, false,
                                stage_view<double>(kind, dim, gradient), panels.data());
         double left = 0, right = 0, magnitude = 0;
         const auto add = [&](double& sum, const std::vector<double>& a, const std::vector<double>& c) {
@@ -152,18 +153,21 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(narrow_states_have_the_bits_of_the_general_way, T,
         const std::vector<T> numbers(drawn.begin(), drawn.end()), y = plane(),
                                                                   stages[3] = {plane(), plane(), plane()};
         const auto u = stage_view<const T>(FieldKind::dense, dim, numbers);
-        std::vector<T> state(y), k(y), slope(y), next(y), fused_k(y), fused_slope(y), fused_next(y), power(y);
+        std::vector<T> state(y), k(y), slope(y), next(y), fused_k(y), fused_slope(y), fused_next(y), power(y),
+            completed(y);
         Combination<T> sum(y.data(), state.data(), size), advance(y.data(), next.data(), size);
         for (int l = 0; l < terms; ++l) sum.add(T(0.3) * T(l + 1), stages[l].data());
         for (int l = 0; l < terms; ++l) advance.add(T(0.1) * T(l + 1), stages[l].data());
         NarrowDense<T>{dim, activation}.evaluate(u, sum, fused_k.data(), fused_slope.data(), power.data(),
-                                                 advance, T(0.7), fused_next.data(), tiles);
-        Dense<T>{dim, activation}.evaluate(u, sum.result(), k.data(), slope.data(), tiles);
+                                                 {&advance, T(0.7), fused_next.data()}, tiles);
+        Dense<T>{dim, activation}.evaluate(u, sum.result(), k.data(), slope.data(),
+                                           {&advance, T(0.7), completed.data()}, tiles);
         advance.add(T(0.7), k.data());
         advance.write();
         BOOST_TEST(fused_k == k, activations[n].name << " in dimension " << dim);
         BOOST_TEST(fused_slope == slope);
         BOOST_TEST(fused_next == next);
+        BOOST_TEST(completed == next);
       }
 }
 

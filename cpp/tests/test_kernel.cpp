@@ -58,6 +58,27 @@ BOOST_AUTO_TEST_CASE(products_equal_eigens_for_every_shape) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(sums_that_a_product_adds_up_have_the_bits_of_sums_that_were_written) {
+  Draw draw(8);
+  for (const Index cols : {1, 4, 9, 15, 16, 17, 40})
+    for (const int terms : {0, 1, 3}) {
+      const Index rows = 11, tiles = 3, samples = tiles * tile_width<double>, size = cols * samples;
+      const std::vector<double> D = draw.normals(rows * samples), Y = draw.normals(size),
+                                more[3] = {draw.normals(size), draw.normals(size), draw.normals(size)};
+      std::vector<double> written(Y),
+          panels(static_cast<std::size_t>(panel::transposed_size<double>(cols, tiles)));
+      const auto product = [&](bool is_written) {
+        Combination<double> sum(Y.data(), written.data(), size);
+        for (int l = 0; l < terms; ++l) sum.add(0.3 * (l + 1), more[l].data());
+        if (is_written) sum.write();
+        Rows G(rows, cols), g(rows, 1);
+        outer_product(rows, cols, D.data(), sum, tiles, false, G.data(), g.data(), panels.data());
+        return G;
+      };
+      BOOST_TEST((product(false) == product(true)));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(products_have_the_same_bits_however_a_team_shares_them_and_leave_padding_out) {
   Draw draw(6);
   const Index width = tile_width<double>, rows = 101, cols = 97;

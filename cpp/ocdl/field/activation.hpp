@@ -4,6 +4,7 @@
 #include <limits>
 #include <string_view>
 
+#include "ocdl/kernel/combination.hpp"
 #include "ocdl/kernel/complex_functions.hpp"
 #include "ocdl/kernel/elementary.hpp"
 #include "ocdl/kernel/tile.hpp"
@@ -110,13 +111,21 @@ void activate(Activation activation, T* z, T* slope, Index size) {
   activate(activation, z, slope, size, [](Index, const Pack<T>&) {});
 }
 
-/// out = factor * sigma' * v, with sigma' told by the value k = sigma(z), or stored.
-template <class T>
+namespace detail {
+
+/// out = factor * sigma' * v; `IsPlane`: v is known to be one.
+template <bool IsPlane, class T>
 [[gnu::aligned(64)]] void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor,
-                                            const T* v, T* out, Index size) {
+                                            const Combination<T>& v, T* out, Index size) {
   const Pack<T> one = broadcast<T>(T(1)), scale = broadcast<T>(factor);
+  const typename Combination<T>::Reader reader(v);
   const auto apply = [&](auto slope_at) {
-    detail::for_packs<T>(size, [&](Index n) { store<T>(out + n, scale * load(v + n) * slope_at(n)); });
+    for (Index n = 0; n < size; n += tile_width<T>) {
+      Pack<T> sum[2];
+      reader.template read<IsPlane>(n, lanes<T>, sum);
+      store<T>(out + n, scale * sum[0] * slope_at(n));
+      store<T>(out + n + lanes<T>, scale * sum[1] * slope_at(n + lanes<T>));
+    }
   };
   switch (activation) {
     case Activation::tanh:
@@ -126,14 +135,31 @@ template <class T>
     case Activation::softplus:
       return apply([&](Index n) { return softplus_slope<T>(load(k + n)); });
     case Activation::relu:
-      return apply([&](Index n) { return detail::kink_slope<T>(load(k + n), 0); });
+      return apply([&](Index n) { return kink_slope<T>(load(k + n), 0); });
     case Activation::leaky_relu:
-      return apply([&](Index n) { return detail::kink_slope<T>(load(k + n), leak); });
+      return apply([&](Index n) { return kink_slope<T>(load(k + n), leak); });
     case Activation::identity:
       return apply([&](Index) { return one; });
     case Activation::sin:
       return apply([&](Index n) { return load(slope + n); });
   }
+}
+
+}  // namespace detail
+
+/// out = factor * sigma' * v, with sigma' told by the value k = sigma(z), or stored; whole tiles.
+template <class T>
+void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor, const Combination<T>& v,
+                       T* out, Index size) {
+  if (v.is_plane())
+    detail::multiply_by_slope<true>(activation, k, slope, factor, v, out, size);
+  else
+    detail::multiply_by_slope<false>(activation, k, slope, factor, v, out, size);
+}
+template <class T>
+void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor, const T* v, T* out,
+                       Index size) {
+  multiply_by_slope(activation, k, slope, factor, Combination<T>(v, nullptr, size), out, size);
 }
 
 /// out = sigma', told by the value k = sigma(z), or stored.

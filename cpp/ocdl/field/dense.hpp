@@ -2,6 +2,7 @@
 
 #include "ocdl/field/activation.hpp"
 #include "ocdl/field/stage_controls.hpp"
+#include "ocdl/kernel/combination.hpp"
 #include "ocdl/kernel/product.hpp"
 
 namespace ocdl {
@@ -17,10 +18,11 @@ struct Dense {
 
   Index run(Index tiles) const { return dim * tiles * tile_width<T>; }
 
-  /// k = sigma(K y + b).
-  void evaluate(const StageControls<const T>& u, const T* y, T* k, T* slope, const Share<T>& share) const {
+  /// k = sigma(K y + b), and the sum that k completes.
+  void evaluate(const StageControls<const T>& u, const T* y, T* k, T* slope, const Completion<T>& sum,
+                const Share<T>& share) const {
     affine(dim, dim, u.K.data(), u.b.data(), y, k, share);
-    activate(activation, k, slope, run(share.tiles));
+    sum.during(0, [&](auto then) { activate(activation, k, slope, run(share.tiles), then); });
   }
 
   /// k' = sigma' (K v + dK y + db); without a direction du = (dK, db): sigma' K v. `scratch` is a plane.
@@ -35,14 +37,14 @@ struct Dense {
   }
 
   /// delta = h sigma' g and eta = K^T delta: h times the transpose of d_y f, applied to g.
-  void pull_back(const StageControls<const T>& u, const T* k, const T* slope, T h, const T* g, T* delta,
-                 T* eta, const Share<T>& share, T* product_scratch) const {
+  void pull_back(const StageControls<const T>& u, const T* k, const T* slope, T h, const Combination<T>& g,
+                 T* delta, T* eta, const Share<T>& share, T* product_scratch) const {
     multiply_by_slope(activation, k, slope, h, g, delta, run(share.tiles));
     transposed_product(dim, dim, u.K.data(), delta, eta, share, product_scratch);
   }
 
   /// dK = [dK +] delta y^T and db = [db +] delta 1, by the whole team: h times the transpose of d_u f.
-  void control_gradient(const T* delta, const T* y, const Share<T>& share, bool accumulate,
+  void control_gradient(const T* delta, Combination<T>& y, const Share<T>& share, bool accumulate,
                         StageControls<T> du, T* panels) const {
     outer_product(dim, dim, delta, y, share, accumulate, du.K.data(), du.b.data(), panels);
   }

@@ -32,13 +32,14 @@ struct Field {
   /// Whether `pull_back` leaves the plane `rotated` for `control_gradient`.
   static bool rotates(FieldKind kind) { return kind == FieldKind::hamiltonian; }
 
-  /// `product_scratch` is the calling thread's own, of panel::scratch_size<T>() numbers, here and below.
-  void evaluate(const StageControls<const T>& u, const T* y, const StagePlanes<T>& at, const Share<T>& share,
-                T* product_scratch) const {
+  /// k = f(y, u), and the sum that k completes, which may be written over y. `product_scratch` is the calling
+  /// thread's own, of panel::scratch_size<T>() numbers, here and below.
+  void evaluate(const StageControls<const T>& u, const T* y, const StagePlanes<T>& at,
+                const Completion<T>& sum, const Share<T>& share, T* product_scratch) const {
     if (is_hamiltonian())
-      hamiltonian().evaluate(u, y, at.k, at.details, inner_slope(at), share, product_scratch);
+      hamiltonian().evaluate(u, y, at.k, at.details, inner_slope(at), sum, share, product_scratch);
     else
-      dense().evaluate(u, y, at.k, at.details, share);
+      dense().evaluate(u, y, at.k, at.details, sum, share);
   }
 
   /// k' = d_y f v + d_u f du. `scratch` is a plane.
@@ -53,7 +54,7 @@ struct Field {
   }
 
   /// eta = h (d_y f)^T g. The planes `delta` and, where it `rotates`, `rotated` are for `control_gradient`.
-  void pull_back(const StageControls<const T>& u, const StagePlanes<T>& at, T h, const T* g, T* delta,
+  void pull_back(const StageControls<const T>& u, const StagePlanes<T>& at, T h, Combination<T>& g, T* delta,
                  T* rotated, T* eta, const Share<T>& share, T* product_scratch) const {
     if (is_hamiltonian())
       hamiltonian().pull_back(u, at.details, inner_slope(at), h, g, delta, rotated, eta, share,
@@ -62,9 +63,9 @@ struct Field {
       dense().pull_back(u, at.k, at.details, h, g, delta, eta, share, product_scratch);
   }
 
-  /// du = [du +] h (d_u f)^T g, by the whole team, on the planes of a block.
-  void control_gradient(const T* delta, const T* rotated, const T* y, const T* details, const Share<T>& share,
-                        bool accumulate, StageControls<T> du, T* panels) const {
+  /// du = [du +] h (d_u f)^T g, by the whole team, on the planes of a block, but for y, the thread's share.
+  void control_gradient(const T* delta, const T* rotated, Combination<T>& y, const T* details,
+                        const Share<T>& share, bool accumulate, StageControls<T> du, T* panels) const {
     if (is_hamiltonian())
       hamiltonian().control_gradient(delta, rotated, y, details, share, accumulate, du, panels);
     else

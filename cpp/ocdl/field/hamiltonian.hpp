@@ -2,6 +2,7 @@
 
 #include "ocdl/field/activation.hpp"
 #include "ocdl/field/stage_controls.hpp"
+#include "ocdl/kernel/combination.hpp"
 #include "ocdl/kernel/product.hpp"
 
 namespace ocdl {
@@ -19,13 +20,16 @@ struct Hamiltonian {
 
   Index run(Index tiles) const { return dim * tiles * tile_width<T>; }
 
-  /// s = sigma(K y + b) and k = J K^T s.
+  /// s = sigma(K y + b) and k = J K^T s, and the sum that k completes.
   [[gnu::noinline]] void evaluate(const StageControls<const T>& u, const T* y, T* k, T* s, T* slope,
-                                  const Share<T>& share, T* product_scratch) const {
+                                  const Completion<T>& sum, const Share<T>& share, T* product_scratch) const {
     affine(dim, dim, u.K.data(), u.b.data(), y, s, share);
     activate(activation, s, slope, run(share.tiles));
     transposed_product(dim, dim, u.K.data(), s, k, share, product_scratch);
     rotate(T(1), k, k, share.tiles);
+    sum.during(0, [&](auto then) {
+      detail::for_packs<T>(run(share.tiles), [&](Index n) { then(n, load(k + n)); });
+    });
   }
 
   /// k' = J (K^T (sigma' (K v + dK y + db)) + dK^T s); without a direction du = (dK, db): J K^T sigma' K v.
@@ -54,9 +58,9 @@ struct Hamiltonian {
   /// With q = h J^T g: delta = sigma' (K q) and eta = K^T delta, h times the transpose of d_y f, applied to
   /// g.
   [[gnu::noinline]] void pull_back(const StageControls<const T>& u, const T* s, const T* slope, T h,
-                                   const T* g, T* delta, T* q, T* eta, const Share<T>& share,
+                                   Combination<T>& g, T* delta, T* q, T* eta, const Share<T>& share,
                                    T* product_scratch) const {
-    rotate(-h, g, q, share.tiles);
+    rotate(-h, g.result(), q, share.tiles);
     affine<T>(dim, dim, u.K.data(), nullptr, q, delta, share);
     multiply_by_slope(activation, s, slope, T(1), delta, delta, run(share.tiles));
     transposed_product(dim, dim, u.K.data(), delta, eta, share, product_scratch);
@@ -64,7 +68,7 @@ struct Hamiltonian {
 
   /// dK = [dK +] delta y^T + s q^T and db = [db +] delta 1, by the whole team: h times the transpose of
   /// d_u f.
-  [[gnu::noinline]] void control_gradient(const T* delta, const T* q, const T* y, const T* s,
+  [[gnu::noinline]] void control_gradient(const T* delta, const T* q, Combination<T>& y, const T* s,
                                           const Share<T>& share, bool accumulate, StageControls<T> du,
                                           T* panels) const {
     outer_product(dim, dim, delta, y, share, accumulate, du.K.data(), du.b.data(), panels);

@@ -190,10 +190,8 @@ void outer_sums(const T* delta, const T* y, typename NarrowDense<T>::Sums& sums,
 
 template <class T>
 void NarrowDense<T>::evaluate(const StageControls<const T>& u, const Combination<T>& state, T* k, T* slope,
-                              T* power, const Combination<T>& before, T weight, T* next, Index tiles) const {
+                              T* power, const Completion<T>& sum, Index tiles) const {
   const bool is_tanh = activation == Activation::tanh;
-  const typename Combination<T>::Reader reader(before);
-  const Pack<T> scale = broadcast<T>(weight);
   const Index tile = dim * tile_width<T>, chunk = std::max<Index>(1, chunk_size / tile);
   for (Index first = 0; first < tiles; first += chunk) {
     const Index last = std::min(first + chunk, tiles), begin = first * tile, end = last * tile;
@@ -204,25 +202,12 @@ void NarrowDense<T>::evaluate(const StageControls<const T>& u, const Combination
       choose(kernel, is_tanh, state.is_plane());
     });
     T *z = k + begin, *dz = slope ? slope + begin : nullptr;
-    const auto finish = [&](auto then) {
+    sum.during(begin, [&](auto then) {
       if (is_tanh)
         finish_tanh_of(z, power, end - begin, then);
       else
         activate(activation, z, dz, end - begin, then);
-    };
-    // Captured by value: what stands in memory would be read again after every store.
-    const auto advance = [&]<bool IsPlane>() {
-      finish([reader, begin, scale, to = next + begin](Index n, Pack<T> value) {
-        Pack<T> sum[1];
-        reader.template read<IsPlane>(begin + n, 0, sum);
-        multiply_add(sum[0], scale, value);
-        store<T>(to + n, sum[0]);
-      });
-    };
-    if (weight == T(0))
-      finish([](Index, Pack<T>) {});
-    else
-      choose(advance, before.is_plane());
+    });
   }
 }
 

@@ -24,10 +24,9 @@ struct NarrowDense {
   Index dim;
   Activation activation;
 
-  /// k = sigma(K y + b) with y = `state`, and next = `before` + weight * k unless the weight is 0. `power` is
-  /// a plane of scratch memory.
+  /// k = sigma(K y + b) with y = `state`, and the sum that k completes. `power` is a plane of scratch memory.
   void evaluate(const StageControls<const T>& u, const Combination<T>& state, T* k, T* slope, T* power,
-                const Combination<T>& before, T weight, T* next, Index tiles) const;
+                const Completion<T>& sum, Index tiles) const;
 
   /// Sums over the samples of a block: delta y^T in rows, delta, and <g, k> as the last one.
   class Sums {

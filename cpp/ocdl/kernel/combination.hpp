@@ -25,6 +25,10 @@ class Combination {
   Combination(const T* base, T* out, Index size) : base_(base), out_(out), size_(size) {}
   void add(T coefficient, const T* plane) {
     if (coefficient == T(0)) return;
+    if (!base_ && count_ == 0 && coefficient == T(1)) {
+      base_ = plane;
+      return;
+    }
     if (count_ == capacity) write();
     terms_[static_cast<std::size_t>(count_++)] = {coefficient, plane};
   }
@@ -83,12 +87,10 @@ class Combination {
     const typename Combination::Term *first_, *last_;
   };
 
-  /// The sum, in `out` unless it stands somewhere already: the base without terms, or a term without base.
+  /// The sum as a plane: its base where there is nothing else, or `out`.
   const T* result() {
-    if (count_ == 0 && base_) return base_;
-    if (count_ == 1 && !base_ && terms_[0].coefficient == T(1)) return terms_[0].plane;
-    write();
-    return out_;
+    if (!is_plane()) write();
+    return base_;
   }
 
  private:
@@ -113,6 +115,39 @@ class Combination {
         multiply_add(sum, broadcast<T>(terms[l].coefficient), load(terms[l].plane + n));
       store<T>(out + n, sum);
     }
+  }
+};
+
+/// A sum whose last term is completed while it is computed: out = before + weight * plane, pack by pack, or
+/// nothing where the weight is 0.
+template <class T>
+struct Completion {
+  const Combination<T>* before = nullptr;
+  T weight = T(0);
+  T* out = nullptr;
+
+  /// Calls f(then): then(n, value) is to be called with each pack of the plane, n counted from `begin`.
+  template <class F>
+  void during(Index begin, const F& f) const {
+    if (weight == T(0))
+      f([](Index, const Pack<T>&) {});
+    else if (before->is_plane())
+      f(then<true>(begin));
+    else
+      f(then<false>(begin));
+  }
+
+ private:
+  template <bool IsPlane>
+  auto then(Index begin) const {
+    // Captured by value: what stands in memory would be read again after every store.
+    return [reader = typename Combination<T>::Reader(*before), scale = broadcast<T>(weight), begin,
+            to = out + begin](Index n, const Pack<T>& value) {
+      Pack<T> sum[1];
+      reader.template read<IsPlane>(begin + n, 0, sum);
+      multiply_add(sum[0], scale, value);
+      store<T>(to + n, sum[0]);
+    };
   }
 };
 

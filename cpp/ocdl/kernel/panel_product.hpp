@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ocdl/kernel/combination.hpp"
 #include "ocdl/kernel/share.hpp"
 #include "ocdl/kernel/transpose.hpp"
 
@@ -220,28 +221,47 @@ constexpr Index transposed_size(Index cols, Index tiles) {
   return tiles_for<T>(cols) * tile_width<T> * tiles * tile_width<T>;
 }
 
-/// Tiles [first, last) of the plane Y into panels: feature f of panel c of sample s at ((c*samples) +
-/// s)*width + f.
+/// Rows [feature, feature + lanes) of a pack of samples, which begins at n; behind `cols` they are 0.
+template <bool IsPlane, class T>
+[[gnu::always_inline]] inline void read_features(const typename Combination<T>::Reader& Y, Index cols,
+                                                 Index feature, Index n, Pack<T> (&rows)[lanes<T>]) {
+  if (feature + lanes<T> <= cols) return Y.template read<IsPlane>(n, tile_width<T>, rows);
+  for (int i = 0; i < lanes<T>; ++i) {
+    Pack<T> row[1] = {};
+    if (feature + i < cols) Y.template read<IsPlane>(n + i * tile_width<T>, 0, row);
+    rows[i] = row[0];
+  }
+}
+
+/// The tiles of Y, which are [first, last) of so many, into panels: feature f of panel c of sample s at
+/// ((c*samples) + s)*width + f.
+template <bool IsPlane, class T>
+void transpose_tiles(Index cols, const Combination<T>& Y, Index tiles, Index first, Index last, T* panels) {
+  constexpr Index width = tile_width<T>;
+  const typename Combination<T>::Reader reader(Y);
+  for (Index c = 0; c * width < cols; ++c)
+    for (Index t = first; t < last; ++t)
+      for (Index f = 0; f < width; f += lanes<T>)
+        for (Index s = 0; s < width; s += lanes<T>) {
+          const Index feature = c * width + f;
+          Pack<T> rows[lanes<T>];
+          read_features<IsPlane, T>(reader, cols, feature, ((t - first) * cols + feature) * width + s, rows);
+          write_transposed<T>(rows, panels + ((c * tiles + t) * width + s) * width + f, width);
+        }
+}
+
+/// The same of scalars that are not numbers of the machine, number by number.
 template <class T>
 void transpose_tiles(Index cols, const T* Y, Index tiles, Index first, Index last, T* panels) {
   constexpr Index width = tile_width<T>;
-  for (Index c = 0; c * width < cols; ++c) {
-    const Index valid = std::min(width, cols - c * width);
-    for (Index t = first; t < last; ++t) {
-      const T* from = Y + (t * cols + c * width) * width;
-      T* to = panels + (c * tiles + t) * width * width;
-      if (valid == width) {
-        for (Index f = 0; f < width; f += lanes<T>)
-          for (Index s = 0; s < width; s += lanes<T>)
-            transpose_block(from + f * width + s, width, to + s * width + f, width);
-        continue;
-      }
-      for (Index s = 0; s < width; ++s) {
-        for (Index f = 0; f < valid; ++f) to[s * width + f] = from[f * width + s];
-        std::fill(to + s * width + valid, to + (s + 1) * width, T(0));
-      }
-    }
-  }
+  for (Index c = 0; c * width < cols; ++c)
+    for (Index t = first; t < last; ++t)
+      for (Index s = 0; s < width; ++s)
+        for (Index f = 0; f < width; ++f) {
+          const Index feature = c * width + f;
+          panels[((c * tiles + t) * width + s) * width + f] =
+              feature < cols ? Y[((t - first) * cols + feature) * width + s] : T(0);
+        }
 }
 
 /// Rows [mine.begin, mine.end) of G = [G +] D Y^T, with Y given by `transpose_tiles`, G of rows x cols

@@ -91,18 +91,24 @@ void row_sums(Index rows, const T* D, Index tiles, const Range& mine, bool accum
 }
 
 /// G = [G +] D Y^T and, unless g is null, g = [g +] D 1 over all tiles of a block, by the whole team: each
-/// thread has written its share of the tiles of D and Y before, and may overwrite it afterwards. `panels` is
-/// shared by the team.
+/// thread has written its share of the tiles of D before, and may overwrite it afterwards; its share of Y is
+/// a sum that is still to be added up. `panels` is shared by the team.
 template <class T>
-void outer_product(Index rows, Index cols, const T* D, const T* Y,
+void outer_product(Index rows, Index cols, const T* D, Combination<T>& Y,
                    const std::type_identity_t<Share<T>>& share, bool accumulate, T* G, T* g, T* panels) {
   const Team& team = share.team;
   const bool done = with_unrolled_shape(rows, cols, [&]<int R, int C>() {
     assert(team.size() == 1);  // small matrices are not worth a team
-    unrolled::outer_product<R, C, T>(D, Y, share.block_tiles, accumulate, G, g);
+    unrolled::outer_product<R, C, T>(D, Y.result(), share.block_tiles, accumulate, G, g);
   });
   if (done) return;
-  panel::transpose_tiles(cols, Y, share.block_tiles, share.first, share.first + share.tiles, panels);
+  const Index first = share.first, last = first + share.tiles;
+  if constexpr (!std::floating_point<T>)
+    panel::transpose_tiles(cols, Y.result(), share.block_tiles, first, last, panels);
+  else if (Y.is_plane())
+    panel::transpose_tiles<true>(cols, Y, share.block_tiles, first, last, panels);
+  else
+    panel::transpose_tiles<false>(cols, Y, share.block_tiles, first, last, panels);
   team.barrier();
   const Range groups = team.share((rows + panel::kernel_rows<T> - 1) / panel::kernel_rows<T>);
   const Range mine = {groups.begin * panel::kernel_rows<T>,
@@ -110,6 +116,13 @@ void outer_product(Index rows, Index cols, const T* D, const T* Y,
   panel::outer_product(rows, cols, D, panels, share.block_samples, mine, accumulate, G);
   if (g) row_sums(rows, D, share.block_tiles, mine, accumulate, g);
   team.barrier();
+}
+/// The same with the block's plane Y.
+template <class T>
+void outer_product(Index rows, Index cols, const T* D, const T* Y,
+                   const std::type_identity_t<Share<T>>& share, bool accumulate, T* G, T* g, T* panels) {
+  Combination<T> mine(Y + share.offset(cols), nullptr, 0);
+  outer_product(rows, cols, D, mine, share, accumulate, G, g, panels);
 }
 
 }  // namespace ocdl

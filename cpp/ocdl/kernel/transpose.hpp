@@ -45,21 +45,12 @@ inline void add_halves(Pack<T> (&rows)[lanes<T>]) {
 
 }  // namespace detail
 
-/// to(j, i) = from(i, j) for a block of lanes<T> x lanes<T> numbers, rows `from_stride` and `to_stride`
-/// apart.
-template <class T>
-inline void transpose_block(const T* from, Index from_stride, T* to, Index to_stride) {
-  if constexpr (!std::floating_point<T>) {
-    for (int i = 0; i < lanes<T>; ++i)
-      for (int j = 0; j < lanes<T>; ++j) to[j * to_stride + i] = from[i * from_stride + j];
-  } else {
-    Pack<T> rows[lanes<T>];
+/// Lane j of row i becomes lane i of row j, which is written to to + j * stride.
+template <std::floating_point T>
+inline void write_transposed(Pack<T> (&rows)[lanes<T>], T* to, Index stride) {
+  detail::exchange_all<1, T>(rows);
 #pragma GCC unroll 16
-    for (int i = 0; i < lanes<T>; ++i) rows[i] = load(from + i * from_stride);
-    detail::exchange_all<1, T>(rows);
-#pragma GCC unroll 16
-    for (int i = 0; i < lanes<T>; ++i) store<T>(to + i * to_stride, rows[i]);
-  }
+  for (int i = 0; i < lanes<T>; ++i) store<T>(to + i * stride, rows[i]);
 }
 
 /// The sum of the lanes of each of `count` packs, in the order of `sum_lanes`. Memory behind the last one, up

@@ -55,16 +55,16 @@ class Adjoint {
       if (group->is_implicit) solve_cotangents(j, *group, p, stages, scratch, share);
       for (Index i = group->last - 1; i >= group->first; --i) {
         const StagePlanes<T> at = stages.planes(i);
-        Combination<T> sum(nullptr, scratch.cotangent + offset, size);
-        if (!group->is_implicit) add_cotangent(*group, i, p + offset, scratch.eta + offset, plane, sum);
-        const T* g = group->is_implicit ? scratch.cotangent + i * plane + offset : sum.result();
-        T* eta = scratch.eta + i * plane + offset;
-        field.pull_back(u_.at(j, i), at, h, g, scratch.delta + offset, scratch.rotated + offset, eta, share,
-                        scratch.product);
-        if (want_h) add_tile_dots(g, at.k, share, scratch.tile_dots);
+        T* cotangent = scratch.cotangent + offset;
+        Combination<T> g(group->is_implicit ? cotangent + i * plane : nullptr, cotangent, size);
+        if (!group->is_implicit) add_cotangent(*group, i, p + offset, scratch.eta + offset, plane, g);
+        if (want_h) add_tile_dots(g.result(), at.k, share, scratch.tile_dots);
+        field.pull_back(u_.at(j, i), at, h, g, scratch.delta + offset, scratch.rotated + offset,
+                        scratch.eta + i * plane + offset, share, scratch.product);
         if (du_) {
-          const Index looked_at = group->is_implicit ? group->last : i;
-          const T* state = rebuild_state(i, looked_at, h, y, stages, scratch, offset, size);
+          const Index looked_at = !net_.residual ? 0 : group->is_implicit ? group->last : i;
+          Combination<T> state = stage_combination(net_.tableau, i, looked_at, h, y + offset, stages,
+                                                   scratch.stage + offset, size);
           field.control_gradient(scratch.delta, scratch.rotated, state, at.details - offset, share,
                                  accumulate, du_.at(j, i), scratch.panels);
           accumulate = accumulate_ || !net_.stage_controls;
@@ -156,14 +156,6 @@ class Adjoint {
     g.add(net_.residual ? T(net_.tableau.b()(i)) : T(1), lam);
     for (Index l = group.last; l < net_.stages; ++l)
       if (net_.is_live(l)) g.add(T(net_.tableau.A()(l, i)), eta + l * plane);
-  }
-
-  /// The block's plane of y_i, of which this thread has rebuilt its share.
-  const T* rebuild_state(Index i, Index count, T h, const T* y, const Stages<T>& stages,
-                         const AdjointScratch<T>& scratch, Index offset, Index size) const {
-    if (!net_.residual) return y;
-    const T* mine = stage_state(net_.tableau, i, count, h, y + offset, stages, scratch.stage + offset, size);
-    return mine - offset;
   }
 
   /// <g, k> tile by tile, so that the sum over a block does not depend on how its tiles are shared.

@@ -22,32 +22,50 @@ class Integrator {
  public:
   Integrator(const Network& network, const T* controls) : net_(network), u_(network.split(controls)) {}
 
-  /// The k_i of layer j at the state y, and y[j+1]; `next` may be `y`. A team calls it together, each thread
-  /// with its own tiles.
+  /// The k_i of layer j at the state y, and y[j+1] unless `next` is null; `next` may be `y`. A team calls it
+  /// together, each thread with its own tiles.
   void step(Index j, const T* y, const Stages<T>& stages, T* next, const StageScratch<T>& scratch,
             const Share<T>& share) const {
     if (net_.is_narrow<T>()) return narrow_step(j, y, stages, next, scratch, share.tiles);
-    evaluate_stages(j, y, stages, scratch, share);
-    advance(j, y, stages, next, share.tiles);
+    const Field<T> field = net_.field<T>();
+    const Index size = field.run(share.tiles);
+    const T h = net_.residual ? u_.h(j) : T(1);
+    bool is_ready = false;  // what comes next, a stage's state or y[j+1]: the stage before has completed it
+    for (auto group = net_.groups.begin(); group != net_.groups.end(); ++group) {
+      const Index i = group->first;
+      if (!net_.is_live(i)) continue;
+      if (group->is_implicit) {
+        solve_stages(j, *group, y, stages, scratch, share.tiles);
+        is_ready = false;
+        continue;
+      }
+      const Index looked_at = net_.residual ? i : 0;
+      const T* state = is_ready ? scratch.state
+                                : stage_state(net_.tableau, i, looked_at, h, y, stages, scratch.state, size);
+
+      const auto following = std::find_if(group + 1, net_.groups.end(),
+                                          [&](const StageGroup& other) { return net_.is_live(other.first); });
+      const bool is_last = following == net_.groups.end();
+      const auto coefficient = [&](Index l) {
+        return h * T(is_last ? net_.weight(l) : net_.tableau.A()(following->first, l));
+      };
+      Combination<T> sum(net_.residual ? y : nullptr, nullptr, size);
+      Completion<T> completion{&sum, T(0), is_last ? next : scratch.state};
+      const bool is_wanted = is_last ? next != nullptr : !following->is_implicit;
+      if (is_wanted && i < Combination<T>::capacity) {  // more terms could not wait for this one
+        for (Index l = 0; l < i; ++l) sum.add(coefficient(l), stages.value(l));
+        completion.weight = coefficient(i);
+      }
+      field.evaluate(u_.at(j, i), state, stages.planes(i), completion, share, scratch.product);
+      is_ready = completion.weight != T(0);
+    }
+    if (next && !is_ready) advance(j, y, stages, next, share.tiles);
   }
 
   /// The k_i alone.
   void evaluate_stages(Index j, const T* y, const Stages<T>& stages, const StageScratch<T>& scratch,
                        const Share<T>& share) const {
-    if (net_.is_narrow<T>()) return narrow_step(j, y, stages, nullptr, scratch, share.tiles);
-    const Field<T> field = net_.field<T>();
-    for (const StageGroup& group : net_.groups) {
-      const Index i = group.first;
-      if (!net_.is_live(i)) continue;
-      if (group.is_implicit) {
-        solve_stages(j, group, y, stages, scratch, share.tiles);
-        continue;
-      }
-      const T* state = net_.residual ? stage_state(net_.tableau, i, i, u_.h(j), y, stages, scratch.state,
-                                                   field.run(share.tiles))
-                                     : y;
-      field.evaluate(u_.at(j, i), state, stages.planes(i), share, scratch.product);
-    }
+    step(j, y, stages, nullptr, scratch, share);
   }
 
   /// y[j+1] from y[j] and the k_i; `next` may be `y`.
@@ -77,7 +95,7 @@ class Integrator {
         const T weight = next ? h * T(net_.weight(i)) : T(0);
         field.evaluate(u_.at(j, i),
                        stage_combination(net_.tableau, i, looked_at, h, y, stages, scratch.state, size), at.k,
-                       at.details, scratch.state, sum, i == last ? weight : T(0), next, tiles);
+                       at.details, scratch.state, {&sum, i == last ? weight : T(0), next}, tiles);
         if (i < last)
           sum.add(weight, at.k);
         else if (next && weight == T(0))

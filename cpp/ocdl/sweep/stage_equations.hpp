@@ -225,7 +225,7 @@ class StageEquations {
 
   void evaluate(Index i, const StagePlanes<T>& at, const Scratch& scratch, T* product, Index tiles) const {
     const Index stage = group_.first + i;
-    field_.evaluate(u_.at(j_, stage), scratch.state(i), at, tiles, product);
+    field_.evaluate(u_.at(j_, stage), scratch.state(i), at, {}, tiles, product);
   }
 
   void write_slopes(const Stages<T>& stages, const Scratch& scratch, Index tiles) const {
