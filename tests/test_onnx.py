@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -197,6 +198,36 @@ def test_a_network_that_is_too_large_for_a_file(tmp_path: Path, monkeypatch: pyt
         ocdl.export_onnx(tmp_path / "net.onnx", net, net.init())
 
 
+def test_it_is_refused_before_all_of_it_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ocdl.interop.onnx_graph.LARGEST_FILE", 100_000)
+    net = Network(40, 400)
+    u = net.init(0)
+    for path in (tmp_path / "first.onnx", tmp_path / "second.onnx"):  # the first one also imports
+        tracemalloc.start()
+        with pytest.raises(ValueError, match="holds at most 100000 bytes"):
+            ocdl.export_onnx(path, net, u)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert not path.exists()
+    assert peak < 2.5 * u.to_vector().nbytes  # twice for the parts of the controls; the graph copies them twice again
+
+
+def test_what_is_stored_once_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ocdl.interop.onnx_graph.LARGEST_FILE", 100_000)
+    net = Network(40, 60)
+    ocdl.export_onnx(tmp_path / "net.onnx", net, net.controls(K=np.full((60, 40, 40), 0.01)))
+    assert (tmp_path / "net.onnx").stat().st_size < 100_000
+
+
+@pytest.mark.slow
+def test_twenty_thousand_layers(tmp_path: Path) -> None:
+    net = Network(2, 20_000)
+    ocdl.export_onnx(tmp_path / "net.onnx", net, net.init(0))
+    graph = onnx.load(tmp_path / "net.onnx").graph
+    assert sum(node.op_type == "Tanh" for node in graph.node) == 20_000
+    assert len({node.name for node in graph.node}) == len(graph.node)
+
+
 # ---- estimators ----
 
 CLASSES = {
@@ -288,6 +319,13 @@ def test_hostile_names_of_features_and_classes_are_data(tmp_path: Path) -> None:
     _, shares = run(tmp_path / "model.onnx", X)
     assert error(shares, model.predict_proba(pd.DataFrame(X, columns=HOSTILE))) <= 1e-12
     assert plain.network_ == model.network_
+
+
+def test_half_a_character_in_a_class_is_named(tmp_path: Path) -> None:
+    model = fitted(ocdl.ODEClassifier, labelled(np.array(["a\ud800", "b"], dtype=object)))
+    with pytest.raises(ValueError, match=r"the class 'a\\ud800' has half a character"):
+        model.to_onnx(tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()
 
 
 class OwnLoss:

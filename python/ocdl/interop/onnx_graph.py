@@ -55,6 +55,7 @@ class Graph:
     def __init__(self, dtype: np.dtype[Any], prefix: str = "") -> None:
         self.dtype, self.nodes, self.constants = dtype, list[Any](), list[Any]()
         self._prefix, self._known = prefix, dict[tuple[str, tuple[int, ...], bytes], str]()
+        self._bytes = 0  # of the constants
 
     def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
         """Add a node with one output."""
@@ -74,15 +75,18 @@ class Graph:
         """Add labels, which keep their type: numbers, texts, True and False."""
         name = self._name("labels", len(self.constants))
         if values.dtype.kind == "O":
-            texts = [str(text).encode() for text in values]
+            texts = [_in_utf8(str(text)) for text in values]
             self.constants.append(onnx.helper.make_tensor(name, onnx.TensorProto.STRING, [len(texts)], texts))
         else:
             self.constants.append(onnx.numpy_helper.from_array(values, name))
         return name
 
     def _stored(self, array: NDArray[Any]) -> str:
+        require_room(array.nbytes)  # before it is copied
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._known:
+            self._bytes += array.nbytes
+            require_room(self._bytes)
             self._known[key] = self._name("constant", len(self.constants))
             self.constants.append(onnx.numpy_helper.from_array(array, self._known[key]))
         return self._known[key]
@@ -91,9 +95,24 @@ class Graph:
         return f"{self._prefix}{kind}_{number}"
 
 
+def _in_utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"the class {text!r} has half a character, and ONNX holds texts in UTF-8, which has none"
+        ) from error
+
+
 def element_type(dtype: np.dtype[Any]) -> int:
     """Return the number by which ONNX knows a type; object stands for texts."""
     return int(onnx.TensorProto.STRING if dtype.kind == "O" else onnx.helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def require_room(size: int) -> None:
+    """Refuse what protobuf cannot hold."""
+    if size > LARGEST_FILE:
+        raise ValueError(f"a file in ONNX holds at most {LARGEST_FILE} bytes, and this network needs more")
 
 
 def checked_opset(opset: int | None) -> int:
@@ -115,8 +134,6 @@ def write(
     metadata: Mapping[str, str],
 ) -> None:
     """Write a graph to a file, whole or not at all."""
-    if sum(constant.ByteSize() for constant in graph.constants) > LARGEST_FILE:
-        raise ValueError(f"a file in ONNX holds at most {LARGEST_FILE} bytes, and this network needs more")
     described = onnx.helper.make_graph(
         graph.nodes, "ocdl", [i.described() for i in inputs], [o.described() for o in outputs], graph.constants
     )
@@ -129,4 +146,5 @@ def write(
         producer_version=version("ocdl"),
     )
     onnx.helper.set_model_props(model, dict(metadata))
+    require_room(model.ByteSize())
     replace_file(os.fsdecode(path), model.SerializeToString())
