@@ -19,6 +19,7 @@ from pathlib import Path
 
 import ocdl
 from ocdl.storage.container import FORMAT_VERSION
+from ocdl.storage.disk import replace_file
 
 HERE = Path(__file__).parent
 CPP = HERE.parent / "cpp"
@@ -102,7 +103,7 @@ def main() -> None:
     """Write the page."""
     text = page(compile_core())
     for package in {HERE.parent / "python" / "ocdl", Path(ocdl.__file__).parent}:
-        (package / "playground.html").write_text(text, encoding="utf-8")
+        replace_file(str(package / "playground.html"), text.encode())
     print(f"ocdl playground opens the page: {len(text.encode()) / 1e6:.2f} MB")
 
 

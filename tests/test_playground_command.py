@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import webbrowser
 from pathlib import Path
 
@@ -55,3 +57,32 @@ def test_an_installation_without_the_page_says_what_builds_it(built: Path, capsy
 def test_the_built_page_is_not_replaced(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["playground", "--out", str(built), "--no-browser"]) == 2
     assert "would replace a file that is read" in capsys.readouterr().err
+
+
+def test_a_build_that_is_stopped_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page goes into the package, where half of one would be opened."""
+    place = importlib.util.spec_from_file_location("build", Path(__file__).parents[1] / "playground" / "build.py")
+    assert place is not None
+    assert place.loader is not None
+    build = importlib.util.module_from_spec(place)
+    place.loader.exec_module(build)
+    for folder in ("python/ocdl", "playground", "installed"):
+        (tmp_path / folder).mkdir(parents=True)
+    pages = [tmp_path / folder / "playground.html" for folder in ("python/ocdl", "installed")]
+    for page in pages:
+        page.write_text("the old one")
+    monkeypatch.setattr(build, "HERE", tmp_path / "playground")
+    monkeypatch.setattr(build.ocdl, "__file__", str(tmp_path / "installed" / "__init__.py"))
+    monkeypatch.setattr(build, "compile_core", lambda: b"")
+    monkeypatch.setattr(build, "page", lambda core: "the new one")
+
+    def stop(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", stop)
+        with pytest.raises(KeyboardInterrupt):
+            build.main()
+    assert [page.read_text() for page in pages] == ["the old one"] * 2
+    build.main()
+    assert [page.read_text() for page in pages] == ["the new one"] * 2
