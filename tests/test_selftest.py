@@ -41,6 +41,15 @@ def test_failures_are_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, json.loads(out)["passed"]) == (1, False)
 
 
+def test_its_lines_fit_a_narrow_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    finding = "the same bits with 1, 2, 3, 7 threads, and row by row"
+    monkeypatch.setattr("ocdl.cli.selftest.CHECKS", {"determinism": lambda: finding})
+    _, out, _ = run("selftest")
+    assert max(map(len, out.splitlines())) <= 40
+    assert finding in " ".join(out.split())
+
+
 def test_a_core_that_differs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_load_core, "built_variants", lambda: ("baseline",))
     right = _checks.gradients()

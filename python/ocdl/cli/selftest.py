@@ -10,7 +10,16 @@ from typing import Any
 
 import ocdl
 from ocdl.cli._checks import CHECKS
-from ocdl.cli._output import FailedError, add_command, aligned, json_text, printable
+from ocdl.cli._output import (
+    WIDE,
+    FailedError,
+    add_command,
+    aligned,
+    json_text,
+    printable,
+    terminal_width,
+    wrapped,
+)
 
 EXAMPLES = """\
   ocdl selftest
@@ -37,13 +46,19 @@ def run(arguments: argparse.Namespace) -> None:
         passed, finding, seconds = _outcome(check)
         results.append({"check": name, "passed": passed, "finding": finding, "seconds": round(seconds, 2)})
         if not arguments.json:
-            print(f"{name:<12}{'ok' if passed else 'FAILED':<8}{seconds:5.1f} s  {printable(finding)}", flush=True)
+            print(_line(name, "ok" if passed else "FAILED", f"{seconds:.1f} s", printable(finding)), flush=True)
     failed = [result["check"] for result in results if not result["passed"]]
     if arguments.json:
         facts = {"version": ocdl.__version__, "python": sys.version.split()[0], "core": build}
         print(json_text(facts | {"passed": not failed, "checks": results}))
     if failed:
         raise FailedError(f"{len(failed)} of {len(results)} checks failed: {', '.join(map(str, failed))}")
+
+
+def _line(name: str, word: str, seconds: str, finding: str) -> str:
+    if terminal_width() < WIDE:
+        return f"{name} {word}, {seconds}\n{wrapped(finding, '  ')}"
+    return f"{name:<12}{word:<8}{seconds:>7}  {finding}"
 
 
 def _outcome(check: Callable[[], str]) -> tuple[bool, str, float]:
