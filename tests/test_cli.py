@@ -175,6 +175,16 @@ def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:
     assert json.loads(out)
 
 
+def test_a_constant_column_that_saturates_is_named(run: Run, tmp_path: Path) -> None:
+    """It may have been scaled already: the mean of equal numbers of 1e19 is rounded, and what is left is large."""
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    rows[:, 1] = -28_672
+    np.savez(tmp_path / "data.npz", X=rows, y=rows[:, 0] > 0)
+    _, _, err = run("train", "--data", tmp_path / "data.npz", *QUICK, "--no-scaling", "--out", tmp_path / "m.ocdl")
+    assert "X[:, 1] has a size of 2.87e+04 in every row and tells nothing; leave it out" in err
+    assert "StandardScaler" not in err
+
+
 @pytest.mark.parametrize(
     ("loss", "optimiser"), [("cross_entropy", "adam"), ("squared", "lbfgs"), ("cross_entropy", "newton-cg")]
 )

@@ -58,9 +58,11 @@ def warn_of_saturation(network: Network, start: Controls, rows: FloatArray) -> N
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.abs(state @ K.T + b)
     if np.all(size > flat_beyond):
-        warnings.warn(
-            f"every unit is saturated at the start: the inputs are as large as {np.abs(sample).max():.3g}; "
-            "scale them, for example with sklearn.preprocessing.StandardScaler in a pipeline",
-            UserWarning,
-            stacklevel=5,
-        )
+        column = int(np.abs(sample).max(axis=0).argmax())
+        largest = f"{np.abs(sample[:, column]).max():.3g}"
+        if np.ptp(sample[:, column]) == 0:  # a scaler may leave it so: the mean of large numbers is rounded
+            found = f"X[:, {column}] has a size of {largest} in every row and tells nothing; leave it out"
+        else:
+            found = f"the inputs are as large as {largest}; scale them, for example with "
+            found += "sklearn.preprocessing.StandardScaler in a pipeline"
+        warnings.warn(f"every unit is saturated at the start: {found}", UserWarning, stacklevel=5)
