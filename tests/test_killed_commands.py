@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 import json
 import os
 import random
@@ -40,13 +42,21 @@ def whole_predictions(path: Path) -> None:
     assert len(path.read_text().splitlines()) == 301
 
 
+ENDINGS = {".png": b"IEND\xaeB`\x82", ".pdf": b"%%EOF\n", ".csv": b"\n", ".html": b"</html>\n"}
+
+
 def whole_runs(path: Path) -> None:
-    """Every finished training of a reproduction can be read."""
-    for file in path.glob("*"):
-        if not TEMPORARY.fullmatch(file.name):
-            assert file.stat().st_size > 0
-            if file.suffix == ".json":
-                json.loads(file.read_text())
+    """Every finished training of a reproduction can be read, and every figure, table and page is there to its end."""
+    for file in path.parent.rglob("*"):
+        if file.is_dir() or TEMPORARY.fullmatch(file.name):
+            continue
+        if file.suffix == ".npz":
+            with np.load(file) as arrays:
+                assert all(arrays[name].size >= 0 for name in arrays)
+        elif file.suffix == ".json":
+            json.loads(file.read_text())
+        else:
+            assert file.read_bytes().endswith(ENDINGS[file.suffix])
 
 
 def whole_onnx(path: Path) -> None:
@@ -151,6 +161,34 @@ def test_two_hundred_kills(name: str, folder: Path, soak: Soak) -> None:
     soak.measured(f"whole files after each, {kill_at_random(name, folder, times, seed=1)} times one was there")
 
 
+@pytest.mark.slow
+def test_killed_trainings_go_on_from_their_checkpoints(folder: Path, soak: Soak) -> None:
+    """One is killed until it has come to its end, and has then made the model of a training that nobody killed."""
+    options = ("train", "--data", "data.csv", "--layers", "5", "--max-iter", "400", "--optimiser", "backtracking")
+    whole = Command((*options, "--out", "whole.ocdl"), "whole.ocdl", ocdl.load)
+    duration, kills, rng = finished(whole, folder), 0, random.Random(0)
+    wanted = soak.times(40, least=1)
+    while kills < wanted:
+        (folder / "state").unlink(missing_ok=True)
+        (folder / "new.ocdl").unlink(missing_ok=True)
+        for patience in itertools.count(1):
+            going_on = ("--resume", "state") if (folder / "state").exists() else ()
+            argv = (*options, "--checkpoint", "state", *going_on, "--out", "new.ocdl")
+            process = start(Command(argv, "new.ocdl", ocdl.load), folder)
+            try:
+                _, err = process.communicate(timeout=rng.uniform(0.5, 1 + patience / 5) * duration)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                kills += 1
+            else:
+                assert process.returncode == 0, err
+                break
+        models = [ocdl.load(folder / name).controls.to_vector() for name in ("whole.ocdl", "new.ocdl")]
+        assert np.array_equal(*models)
+    soak.measured(f"{kills} kills, the same bits in the end")
+
+
 def complaint(process: subprocess.Popen[str]) -> str:
     out, err = process.communicate(timeout=300)
     assert process.returncode == 2, (out, err)
@@ -158,11 +196,24 @@ def complaint(process: subprocess.Popen[str]) -> str:
     return err.strip().splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", ["train", "predict"])
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def with_an_old_file(command: Command, folder: Path) -> dict[str, bytes]:
+    """Put something into the place that a command writes to; return all files of the folder."""
+    path = folder / command.writes
+    if command.is_resumed:
+        finished(command, folder)  # a second call has everything to draw again, and nothing to train
+    else:
+        path.write_text("the old one")
+    return files_in(folder)
+
+
+@pytest.mark.parametrize("name", commands())
 def test_a_full_disk_keeps_the_old_file(name: str, folder: Path) -> None:
     command = COMMANDS[name]
-    path = folder / command.writes
-    path.write_text("the old one")
+    before = with_an_old_file(command, folder)
 
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -170,14 +221,36 @@ def test_a_full_disk_keeps_the_old_file(name: str, folder: Path) -> None:
 
     said = complaint(start(command, folder, preexec_fn=limit))
     assert said.startswith("ocdl: error: File too large")
-    assert command.writes in said
-    assert path.read_text() == "the old one"
-    assert leftovers(folder) == []
+    assert command.writes.partition("/")[0] in said
+    assert files_in(folder) == before
+
+
+def without_roots_power() -> None:
+    """Let permissions hold for root as well, who may otherwise write everywhere: without CAP_DAC_OVERRIDE."""
+    if os.geteuid() == 0:
+        drop_from_bounding_set, dac_override = 24, 1
+        assert ctypes.CDLL(None).prctl(drop_from_bounding_set, dac_override, 0, 0, 0) == 0
+
+
+@pytest.mark.parametrize("name", commands())
+def test_a_folder_that_is_read_only_is_refused_before_the_work(name: str, folder: Path) -> None:
+    command = COMMANDS[name]
+    before = with_an_old_file(command, folder)
+    folders = [path for path in (folder, *folder.rglob("*")) if path.is_dir()]
+    for path in folders:
+        path.chmod(0o555)
+    try:
+        said = complaint(start(command, folder, preexec_fn=without_roots_power))
+    finally:
+        for path in folders:
+            path.chmod(0o755)
+    assert said.startswith("ocdl: error: Permission denied: ")
+    assert command.writes.partition("/")[0] in said
+    assert files_in(folder) == before
 
 
 @pytest.mark.parametrize("name", ["train", "predict"])
 def test_a_place_below_a_file_is_refused_before_the_work(name: str, folder: Path) -> None:
-    """A folder that is read-only can be written by root; nothing can be made below a file, by nobody."""
     command = COMMANDS[name]
     argv = tuple("data.csv/new" if word == command.writes else word for word in command.argv)
     said = complaint(start(Command(argv, "", ocdl.load), folder))
