@@ -31,7 +31,7 @@ class Exporter : public StateVisitor<T> {
 
   void number(std::string_view name, double& value) override { state[key(name)] = value; }
   void count(std::string_view name, std::int64_t& value) override { state[key(name)] = value; }
-  void vector(std::string_view name, std::vector<T>& values) override {
+  void vector(std::string_view name, ControlVector<T>& values) override {
     state[key(name)] = Array<T>(static_cast<Index>(values.size()), values.data());
   }
 
@@ -50,7 +50,7 @@ class Importer : public StateVisitor<T> {
     value = entry(name).template cast<std::int64_t>();
     if (value < 0) throw std::invalid_argument("'" + std::string(name) + "' is negative");
   }
-  void vector(std::string_view name, std::vector<T>& values) override {
+  void vector(std::string_view name, ControlVector<T>& values) override {
     const auto stored = entry(name).template cast<Array<T>>();
     const T* numbers = view(stored, static_cast<Index>(values.size()), std::string(name).c_str());
     std::copy_n(numbers, values.size(), values.begin());
@@ -113,7 +113,7 @@ class BoundTraining : public AnyTraining {
   std::int64_t iterations() const override { return training_.iterations(); }
   std::int64_t evaluations() const override { return training_.evaluations(); }
   py::object controls() const override {
-    const std::vector<T>& u = training_.iterate().controls;
+    const ControlVector<T>& u = training_.iterate().controls;
     return Array<T>(static_cast<Index>(u.size()), u.data());
   }
   py::dict state() override {

@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(an_interrupted_iteration_has_not_happened) {
       if (name != "seconds") seen.push_back(value);
     }
     void count(std::string_view, std::int64_t& value) override { seen.push_back(static_cast<double>(value)); }
-    void vector(std::string_view, std::vector<double>& values) override {
+    void vector(std::string_view, ControlVector<double>& values) override {
       seen.insert(seen.end(), values.begin(), values.end());
     }
   };
@@ -151,9 +151,9 @@ BOOST_AUTO_TEST_CASE(the_wolfe_search_keeps_its_promise) {
     SamplesEvaluator<double> evaluator(p.net, p.data(), p.objective);
     TrainingProblem<double> problem(evaluator, {});
     Iterate<double> at(problem.size());
-    at.controls = p.controls;
+    at.controls.assign(p.controls.begin(), p.controls.end());
     problem.evaluate(at);
-    std::vector<double> direction = at.gradient;
+    ControlVector<double> direction = at.gradient;
     scale(-1, direction.data(), problem.size());
     const double slope = dot(direction.data(), at.gradient.data(), problem.size());
     WolfeSearch<double> search(problem.size(), 60);

@@ -38,6 +38,12 @@ class Evaluator {
 
   /// Who may stop an evaluation; nobody: null.
   void set_watch(Watch* watch) { watch_ = watch; }
+  /// For what an optimiser computes itself: notes its work. Throws Interrupted if the watch says so.
+  void ask(double work) const {
+    if (!watch_) return;
+    watch_->progress(work);
+    watch_->throw_if_stopped();
+  }
 
  protected:
   Watch* watch_ = nullptr;

@@ -30,8 +30,10 @@ class Adam : public Method<T> {
   using Options = AdamOptions;
 
   Adam(const AdamOptions& options, const TrainingProblem<T>& problem)
-      : options_(options), next_(problem.size()), direction_(next_.controls) {
-    first_moment_ = second_moment_ = next_first_moment_ = next_second_moment_ = next_.controls;
+      : options_(options), next_(problem.size()) {
+    for (auto* own :
+         {&direction_, &first_moment_, &second_moment_, &next_first_moment_, &next_second_moment_})
+      own->resize(static_cast<std::size_t>(problem.size()));
     has_batches_ =
         options.batch_size > 0 && problem.evaluator().cut_into_batches(options.batch_size, options.seed);
   }
@@ -39,7 +41,12 @@ class Adam : public Method<T> {
   void start(TrainingProblem<T>& problem, Iterate<T>& at) override { evaluate(problem, at, 0); }
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
-    for_chunks(problem.size(), [&](Index begin, Index end) { average(at.gradient.data(), begin, end); });
+    for (Index first = 0; first < problem.size(); first += longest_pass) {
+      const Index size = std::min(longest_pass, problem.size() - first);
+      for_chunks(size,
+                 [&](Index begin, Index end) { average(at.gradient.data(), first + begin, first + end); });
+      problem.ask();
+    }
     problem.move(at, direction_, -options_.lr, next_.controls);
     evaluate(problem, next_, steps_ + 1);
     if (!std::isfinite(next_.value)) return {Status::not_finite, 1};
@@ -61,9 +68,11 @@ class Adam : public Method<T> {
   bool is_monotone() const override { return false; }
 
  private:
+  static constexpr Index longest_pass = Index(1) << 20;  ///< numbers of seven vectors: some milliseconds
+
   AdamOptions options_;
   Iterate<T> next_;
-  std::vector<T> direction_, first_moment_, second_moment_, next_first_moment_, next_second_moment_;
+  ControlVector<T> direction_, first_moment_, second_moment_, next_first_moment_, next_second_moment_;
   std::int64_t steps_ = 0;
   bool has_batches_;
 

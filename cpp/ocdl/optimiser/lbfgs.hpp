@@ -35,7 +35,7 @@ class LBFGS : public Method<T> {
         search_(problem.size(), options.max_trials),
         direction_(static_cast<std::size_t>(problem.size())),
         moves_(static_cast<std::size_t>(problem.size() * (options.memory + 1))),
-        changes_(moves_),
+        changes_(moves_.size()),
         products_(static_cast<std::size_t>(options.memory + 1)),
         squares_(products_),
         factors_(products_) {}
@@ -75,10 +75,10 @@ class LBFGS : public Method<T> {
   Index size_;
   WolfeSearch<T> search_;
   int search_trials_ = 0;
-  std::vector<T> direction_;
+  ControlVector<T> direction_;
   /// s_k = u[k+1] - u[k] and y_k = g[k+1] - g[k]: a ring of the last ones and of one that is not accepted
   /// yet.
-  std::vector<T> moves_, changes_;
+  ControlVector<T> moves_, changes_;
   std::vector<double> products_, squares_;  ///< <s_k, y_k> and |y_k|^2
   std::vector<double> factors_;             ///< what the recursion keeps for its way back
   std::int64_t pairs_ = 0;                  ///< seen so far
@@ -92,23 +92,25 @@ class LBFGS : public Method<T> {
     T* d = direction_.data();
     std::transform(at.gradient.begin(), at.gradient.end(), d, std::negate<>());
     reduce_to_face(problem, at, d);
-    if (known > 0) apply_model(d, pairs_ - known, pairs_ - 1);
+    if (known > 0) apply_model(problem, d, pairs_ - known, pairs_ - 1);
     reduce_to_face(problem, at, d);
     return dot(at.gradient.data(), d, size_);
   }
 
   /// d <- H d with the pairs first .. last: every update of d also gives the product that the next one needs.
-  void apply_model(T* d, std::int64_t first, std::int64_t last) {
+  void apply_model(const TrainingProblem<T>& problem, T* d, std::int64_t first, std::int64_t last) {
     double product = dot(move(last), d, size_);
     for (std::int64_t k = last; k >= first; --k) {
       const double factor = factors_[slot(k)] = product / products_[slot(k)];
       product = add_scaled(-factor, change(k), d, size_, move(std::max(k - 1, first)));
+      problem.ask();
     }
     scale(products_[slot(last)] / squares_[slot(last)], d, size_);
     product = dot(change(first), d, size_);
     for (std::int64_t k = first; k <= last; ++k) {
       const double factor = factors_[slot(k)] - product / products_[slot(k)];
       product = add_scaled(factor, move(k), d, size_, change(std::min(k + 1, last)));
+      problem.ask();
     }
   }
 

@@ -32,7 +32,7 @@ class StateVisitor {
   virtual ~StateVisitor() = default;
   virtual void number(std::string_view name, double& value) = 0;
   virtual void count(std::string_view name, std::int64_t& value) = 0;
-  virtual void vector(std::string_view name, std::vector<T>& values) = 0;
+  virtual void vector(std::string_view name, ControlVector<T>& values) = 0;
 };
 
 /// A way of minimising. Its constructor allocates whatever it needs.

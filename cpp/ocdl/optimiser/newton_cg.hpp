@@ -43,10 +43,10 @@ class NewtonCG : public Method<T> {
         model_(options.curvature),
         next_(problem.size()),
         step_(static_cast<std::size_t>(problem.size())),
-        gradient_(step_),
-        residual_(step_),
-        direction_(step_),
-        curved_(step_),
+        gradient_(step_.size()),
+        residual_(step_.size()),
+        direction_(step_.size()),
+        curved_(step_.size()),
         trial_step_(static_cast<std::size_t>(problem.size())) {}
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
@@ -83,8 +83,8 @@ class NewtonCG : public Method<T> {
   double radius_;
   CurvatureModel<T> model_;
   Iterate<T> next_;
-  std::vector<double> step_, gradient_, residual_, direction_, curved_;
-  std::vector<T> trial_step_;
+  ControlVector<double> step_, gradient_, residual_, direction_, curved_;
+  ControlVector<T> trial_step_;
   Status failure_ = Status::no_progress;
 
   static double roundoff(double value) {

@@ -6,6 +6,7 @@
 #include "ocdl/evaluator/evaluator.hpp"
 #include "ocdl/kernel/combination.hpp"
 #include "ocdl/optimiser/arithmetic.hpp"
+#include "ocdl/optimiser/control_vector.hpp"
 #include "ocdl/optimiser/projection.hpp"
 
 namespace ocdl {
@@ -16,7 +17,7 @@ struct Iterate {
   explicit Iterate(Index size)
       : controls(static_cast<std::size_t>(size)), gradient(static_cast<std::size_t>(size)) {}
 
-  std::vector<T> controls, gradient;
+  ControlVector<T> controls, gradient;
   double value = 0;
 };
 
@@ -60,7 +61,13 @@ class TrainingProblem {
     if (first_non_finite(at.gradient.data(), size()) >= 0 ||
         first_non_finite(at.controls.data(), size()) >= 0)
       at.value = std::numeric_limits<double>::quiet_NaN();
+    ask();
     count_evaluations(1);
+  }
+  /// Asked after a pass over vectors of this size, which takes long where they are long. Throws Interrupted.
+  void ask() const {
+    constexpr double work_per_number = 2;
+    evaluator_.ask(work_per_number * static_cast<double>(size()));
   }
   /// Notes work that costs as much as so many evaluations.
   void count_evaluations(int count) { evaluations_ += count; }
@@ -72,7 +79,7 @@ class TrainingProblem {
   }
 
   /// to = P(u + step direction), with the projection P onto the simplex where there is one.
-  void move(const Iterate<T>& at, const std::vector<T>& direction, double step, std::vector<T>& to) {
+  void move(const Iterate<T>& at, const ControlVector<T>& direction, double step, ControlVector<T>& to) {
     const T *u = at.controls.data(), *d = direction.data();
     T* out = to.data();
     for_chunks(size(), [&](Index begin, Index end) {
@@ -80,15 +87,17 @@ class TrainingProblem {
       for (Index n = begin; n < end; ++n) out[n] = u[n] + t * d[n];
     });
     project(out);
+    ask();
   }
 
-  Displacement displacement(const Iterate<T>& from, const std::vector<T>& to) const {
+  Displacement displacement(const Iterate<T>& from, const ControlVector<T>& to) const {
     const T *u = from.controls.data(), *g = from.gradient.data(), *out = to.data();
     const auto [slope, squared] = sum_chunks<2>(size(), [&](Index begin, Index end) {
       const auto moved = [&](Index n) { return static_cast<double>(out[n]) - static_cast<double>(u[n]); };
       return std::array{sum_terms(begin, end, [&](Index n) { return static_cast<double>(g[n]) * moved(n); }),
                         sum_terms(begin, end, [&](Index n) { return moved(n) * moved(n); })};
     });
+    ask();
     return {slope, squared};
   }
 

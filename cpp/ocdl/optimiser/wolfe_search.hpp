@@ -16,7 +16,7 @@ class WolfeSearch {
 
   /// Whether a point with sufficient decrease was found: it is then in best(). Where trials run out, the
   /// second condition may not hold there, but J is lower: within its roundoff a search would go on for ever.
-  bool run(TrainingProblem<T>& problem, const Iterate<T>& at, const std::vector<T>& direction, double slope,
+  bool run(TrainingProblem<T>& problem, const Iterate<T>& at, const ControlVector<T>& direction, double slope,
            double first_step) {
     trials_ = 0;
     Point low{0, at.value, slope}, high{};
@@ -56,7 +56,7 @@ class WolfeSearch {
   int max_trials_, trials_ = 0;
   Iterate<T> best_, probe_;
 
-  Point probe(TrainingProblem<T>& problem, const Iterate<T>& at, const std::vector<T>& direction,
+  Point probe(TrainingProblem<T>& problem, const Iterate<T>& at, const ControlVector<T>& direction,
               double step) {
     ++trials_;
     problem.move(at, direction, step, probe_.controls);
