@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -744,3 +745,17 @@ def test_parquet_without_pyarrow(run: Run, write: Write, tmp_path: Path, monkeyp
     result = run("train", "--data", data, "--out", tmp_path / "m.ocdl")
     assert_error(result, "a Parquet file needs pyarrow: pip install 'ocdl[parquet]'")
     assert_error(run("train", "--data", tmp_path / "no.parquet", "--out", tmp_path / "m.ocdl"), "is no file")
+
+
+def test_ctrl_c_while_a_table_is_read_is_no_damaged_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pandas makes an error of its own of an interrupt inside of what it reads from."""
+    path = tmp_path / "data.csv"
+    path.write_text("a,b\n" + "1,2\n" * 100)
+
+    def pressed(lines: source.CheckedLines) -> bytes:
+        signal.raise_signal(signal.SIGINT)
+        return b""
+
+    monkeypatch.setattr(source.CheckedLines, "_whole_lines", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        read_sheet(str(path))

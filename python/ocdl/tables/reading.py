@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PARQUET = (".parquet", ".pq")
 TOKENISING = re.compile(r"(?:Error tokenizing data\. )?C error: ")
+READ_FAILED = "Calling read(nbytes) on source failed"  # pandas, of Ctrl-C alone: other errors come through it
 QUOTE_FROM = re.compile(r"EOF inside string starting at row ([0-9]+)")
 MADE_OF_ONE_KIND = ("string", "boolean", "empty")  # columns of Python's objects that are
 
@@ -164,6 +165,8 @@ def _frame(
     except pd.errors.ParserWarning as error:
         raise source.error(f"a line has more cells than its {len(names)} columns") from error
     except pd.errors.ParserError as error:
+        if READ_FAILED in str(error):
+            raise KeyboardInterrupt from error
         raise source.error(_reason(str(error), dialect.layout.lines_before)) from error
     finally:
         lines.close()
