@@ -1,6 +1,7 @@
 """The examples of the README run, its numbers are what they print, and its links lead somewhere."""
 
 import re
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,20 @@ def test_its_links_lead_somewhere():
     links = re.findall(r"\]\(([^)]+)\)", README)
     assert len(links) > 10
     assert [link for link in links if not link.startswith("https://") and not (ROOT / link).exists()] == []
+
+
+def test_on_pypi_its_links_lead_to_the_files_of_the_release():
+    package = metadata("ocdl")
+    description = package.get_payload()
+    assert package["Description-Content-Type"] == "text/markdown"
+    assert [link for link in re.findall(r"\]\(([^)]+)\)", description) if not link.startswith("https://")] == []
+    homes = dict(entry.split(", ") for entry in package.get_all("Project-URL"))
+    pages, files = (
+        f"{homes['Homepage']}/blob/v{package['Version']}/",
+        f"{homes['Homepage'].replace('github.com', 'raw.githubusercontent.com')}/v{package['Version']}/",
+    )
+    assert set(re.findall(r"!\[[^]]*\]\((.*/)docs/", description)) == {files}
+    assert description.replace(files, "").replace(pages, "") == README
 
 
 def test_it_can_be_read_in_two_minutes():
