@@ -79,7 +79,7 @@ sanitize: $(VENV)/.installed $(VENV)/.test  ## the tests under the sanitizers of
 	$(ON_PATH) $(BIN)/python tests/sanitize.py
 
 # Releases are built by cibuildwheel, for more machines than this one; it takes the same ways (pyproject.toml).
-PYTHONS ?= $(foreach minor,11 12 13 14,$(shell command -v python3.$(minor)))
+PYTHONS ?=
 wheels: $(VENV)/.release playground  ## build the sdist and a wheel for every Python found (or PYTHONS=...) into dist, repaired and tested
 	$(ON_PATH) $(BIN)/python .ci/wheels.py $(PYTHONS)
 

