@@ -6,6 +6,7 @@ The directive ``measured`` takes the name of a table; `numbers` are for the text
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -100,6 +101,21 @@ def optimisers() -> Rows:
     return rows
 
 
+def evaluations() -> Rows:
+    """Return how many evaluations each method needs for a loss, in the median over the starts."""
+    results = stored("second_order")
+    methods = list(results["rows"][0]["reached"])
+    rows: Rows = [("data", "loss", *methods)]
+    for data in dict.fromkeys(row["data"] for row in results["rows"]):
+        starts = [row["reached"] for row in results["rows"] if row["data"] == data]
+        for place, loss in enumerate(results["losses"]):
+            counts = [[start[method][place] or math.inf for start in starts] for method in methods]
+            medians = [statistics.median(count) for count in counts]
+            if min(medians) < math.inf:
+                rows.append((data, f"{loss:g}", *(f"{m:,.0f}" if m < math.inf else "never" for m in medians)))
+    return rows
+
+
 def pruning() -> Rows:
     """Return how much faster predictions are without the layers whose step is 0."""
     rows: Rows = [("start", "points", "layers", "left", "times as fast")]
@@ -164,6 +180,7 @@ TABLES: dict[str, Callable[[], Rows]] = {
         memory,
         interop,
         optimisers,
+        evaluations,
         pruning,
         hessian,
         reproduction,
