@@ -126,3 +126,8 @@ def test_pictures_print_as_a_few_words() -> None:
     plt.close("all")
     for picture in drawn:
         assert len(repr(picture)) < 250
+
+
+def test_a_number_stays_on_its_line() -> None:
+    cells = list(parsed(markup.table(("a",), [("1.24e-05", "at most 1e-05", "-3", "12.5")])).iter("td"))
+    assert [cell.get("style") for cell in cells] == ["white-space: nowrap", None, *["white-space: nowrap"] * 2]

@@ -119,6 +119,11 @@ def test_no_link_leads_nowhere(site: Path) -> None:
     assert broken == []
 
 
+def test_a_page_leads_on_once(site: Path) -> None:
+    pages = [path.read_text(encoding="utf-8") for path in (site / "index.html", *site.glob("tutorials/*.html"))]
+    assert {page.count('class="prev-next-area"') for page in pages} == {1}
+
+
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     fetched = re.compile(
         r"<(?:script|img|iframe)[^>]+src=\"(https?:)?//|<link[^>]+rel=\"stylesheet\"[^>]+href=\"https?:"

@@ -104,8 +104,15 @@ def optimisers() -> Rows:
 def evaluations() -> Rows:
     """Return how many evaluations each method needs for a loss, in the median over the starts."""
     results = stored("second_order")
-    methods = list(results["rows"][0]["reached"])
-    rows: Rows = [("data", "loss", *methods)]
+    methods = {
+        "algorithm 2": "Algorithm 2",
+        "adam": "Adam",
+        "adam, l-bfgs": "Adam, L-BFGS",
+        "newton": "Newton",
+        "newton, l-bfgs": "Newton, L-BFGS",
+        "multilevel": "multi-level",
+    }
+    rows: Rows = [("data", "loss", *methods.values())]
     for data in dict.fromkeys(row["data"] for row in results["rows"]):
         starts = [row["reached"] for row in results["rows"] if row["data"] == data]
         for place, loss in enumerate(results["losses"]):
@@ -234,7 +241,7 @@ class Measured(SphinxDirective):
 
 
 def _cell(text: str) -> nodes.entry:
-    is_number = text[:1].isdigit() or text[:1] == "-"
+    is_number = text[:1].isdigit() or text[:1] == "-" or text == "never"
     return nodes.entry("", nodes.paragraph("", text), classes=["number"] if is_number else [])
 
 

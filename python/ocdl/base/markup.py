@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 __all__ = ["bars", "curve", "facts", "paragraph", "picture", "table", "text"]
 
 WIDTH, HEIGHT, EDGE = 420, 120, 18  # pixels of a picture, and of what stays free around what is drawn
+NUMBER = re.compile(r"\s*[-+]?\d[\d.]*(e[-+]?\d+)?\s*")
 LEAST_DECADES = 1e-16  # below this share of the largest value a logarithmic axis shows nothing
 
 
@@ -29,8 +31,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     '<table><thead><tr><th scope="col">name</th></tr></thead><tbody><tr><td>a &lt; b</td></tr></tbody></table>'
     """
     names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(content: str) -> str:
+    """Return a cell; a number stays on its line, which could else end behind the e of 1e-05."""
+    style = ' style="white-space: nowrap"' if NUMBER.fullmatch(content) else ""
+    return f"<td{style}>{escape(content)}</td>"
 
 
 def facts(title: str, rows: Iterable[tuple[str, str]]) -> str:
