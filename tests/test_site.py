@@ -124,6 +124,12 @@ def test_a_page_leads_on_once(site: Path) -> None:
     assert {page.count('class="prev-next-area"') for page in pages} == {1}
 
 
+def test_indices_stand_beside_letters_with_accents(site: Path) -> None:
+    page = (site / "theory" / "adjoint.html").read_text(encoding="utf-8")
+    assert "<msub><mover><mi>a</mi>" in page
+    assert "<munderover><mi>" not in page
+
+
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     fetched = re.compile(
         r"<(?:script|img|iframe)[^>]+src=\"(https?:)?//|<link[^>]+rel=\"stylesheet\"[^>]+href=\"https?:"

@@ -52,10 +52,10 @@ class PaperClaims(SphinxDirective):
             )
             for claim in stored["claims"]
         ]
-        group = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in (4, 30, 8, 9, 8, 41)), cols=len(header))
+        group = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in (5, 24, 10, 9, 10, 42)), cols=len(header))
         group += nodes.thead("", _row(header))
         group += nodes.tbody("", *map(_row, rows))
-        return [nodes.table("", group)]
+        return [nodes.table("", group, classes=["colwidths-given"])]
 
 
 def _row(cells: tuple[str, ...]) -> nodes.row:
