@@ -125,4 +125,5 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "changelog": [], "getting_started": []}
+WITHOUT_CHILDREN = ("changelog", "coming_from", "command_line", "extending", "getting_started", "index", "playground")
+html_sidebars = {page: [] for page in WITHOUT_CHILDREN}

@@ -110,7 +110,7 @@ def evaluations() -> Rows:
         "adam, l-bfgs": "Adam, L-BFGS",
         "newton": "Newton",
         "newton, l-bfgs": "Newton, L-BFGS",
-        "multilevel": "multi-level",
+        "multilevel": "multilevel",
     }
     rows: Rows = [("data", "loss", *methods.values())]
     for data in dict.fromkeys(row["data"] for row in results["rows"]):
