@@ -133,7 +133,7 @@ $(VENV)/.test: $(VENV)/.build
 
 $(VENV)/.extras: $(VENV)/.test
 	$(REQUIREMENTS) $(EXTRAS) > $@.txt
-	$(PIP) install -r $@.txt '$(TORCH)' torchdiffeq zarr h5py
+	$(PIP) install -r $@.txt '$(TORCH)' torchdiffeq diffrax zarr h5py
 	@touch $@
 
 $(VENV)/.release: $(VENV)/.build
