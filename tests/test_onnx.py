@@ -353,6 +353,14 @@ def test_what_is_not_fitted_or_implicit_is_refused(tmp_path: Path) -> None:
         model.to_onnx(tmp_path / "model.onnx")
 
 
+def test_labels_that_onnx_has_no_type_for_are_refused(tmp_path: Path) -> None:
+    model = fitted(ocdl.ODEClassifier, labelled(np.array([1, 2], np.longdouble)))
+    if model.classes_.dtype.itemsize <= 8:
+        pytest.skip("long doubles are doubles here")
+    with pytest.raises(ValueError, match="ONNX has labels that are numbers of 64 bits or texts, got array"):
+        model.to_onnx(tmp_path / "model.onnx")
+
+
 # ---- pipelines ----
 
 
@@ -413,6 +421,13 @@ def test_whole_numbers_and_old_operators(to_onnx: Callable[..., bytes]) -> None:
     assert np.array_equal(labels, model.predict(X))
     with pytest.raises(ValueError, match="opset must be at least 13, got 11"):
         to_onnx(model, X, initial_types=types, target_opset=11)
+
+
+def test_a_pipeline_that_is_not_fitted_is_refused(to_onnx: Callable[..., bytes]) -> None:
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        to_onnx(ocdl.ODEClassifier(), ROWS)
 
 
 # ---- the command line ----
@@ -484,7 +499,7 @@ def test_mistakes_at_the_command_line(measured: Path, tmp_path: Path, capsys: py
 
     refused("this one learned from texts or dates in 'city', 'day'", model, path)
     refused("No such file or directory", tmp_path / "absent.ocdl", path)
-    refused("would replace a file that is read", model, model)
+    refused(f"ocdl: error: {str(model)!r} would replace a file that is read", model, model)
     refused("--opset", model, path, "--opset", "new")
     assert command(capsys, "train", "--data", measured, "--target", "outcome", *quick)[0] == 0
     refused("opset must be at least 13, got 5", model, path, "--opset", 5)

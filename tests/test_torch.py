@@ -127,6 +127,30 @@ def test_functional_transforms() -> None:
     assert all(np.array_equal(by_parameters[name].numpy(), getattr(g, name)) for name in parameters)
 
 
+def exported(model: Any, x: Any) -> Any:
+    return torch.export.export(model, (x,))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("record", [torch.jit.trace, exported])
+def test_a_trace_or_an_export_is_refused(record: Any) -> None:
+    """It would hold the outputs of one x, and return them for every other."""
+    p = problem()
+    with pytest.raises(NotImplementedError, match=r"cannot be traced or exported by PyTorch; ocdl\.export_onnx"):
+        record(torch.nn.Sequential(layer_of(p)), tensor(p.X))
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch warns of the layer and, as it compiles, of itself
+def test_what_stands_around_a_layer_can_be_compiled() -> None:
+    p = problem()
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2).double(), layer_of(p), torch.nn.Tanh())
+    x = tensor(p.X)
+    compiled = torch.compile(model, backend="eager")
+    for rows in (x, x[:3]):
+        plain, found = (torch.autograd.grad(f(rows).sum(), list(model.parameters())) for f in (model, compiled))
+        assert all(torch.equal(a, b) for a, b in zip(plain, found, strict=True))
+
+
 # ---- parameters ----
 
 

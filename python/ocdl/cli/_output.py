@@ -142,7 +142,7 @@ def require_place_for(path: str, *inputs: str) -> None:
     """Refuse to replace an input, and where a file can clearly not be written: before a long computation."""
     for name in inputs:
         if os.path.exists(path) and os.path.exists(name) and os.path.samefile(path, name):
-            raise UserError(f"--out {path!r} would replace a file that is read")
+            raise UserError(f"{path!r} would replace a file that is read")
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path) or not os.path.basename(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)

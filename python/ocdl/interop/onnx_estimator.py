@@ -83,7 +83,7 @@ def predictions(graph: Graph, estimator: Any, x: str) -> dict[str, Tensor]:
 
 def label_values(classes: NDArray[Any]) -> NDArray[Any]:
     """Return classes in a type that ONNX has: whole numbers as int64, texts as objects."""
-    if classes.dtype.kind in "bf":
+    if classes.dtype.kind == "b" or (classes.dtype.kind == "f" and classes.dtype.itemsize <= 8):
         return classes
     if classes.dtype.kind in "iu" and int(classes[-1]) <= np.iinfo(np.int64).max:
         return classes.astype(np.int64)

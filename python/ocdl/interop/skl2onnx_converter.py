@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ocdl.interop import onnx_network
 from ocdl.interop.extras import missing
@@ -20,6 +21,7 @@ except ModuleNotFoundError as error:
 def describe_outputs(operator: Any) -> None:
     """Tell skl2onnx the types and shapes of what an estimator predicts."""
     estimator, rows = operator.raw_operator, operator.inputs[0].get_first_dimension()
+    check_is_fitted(estimator)
     numbers = data_types.guess_tensor_type(operator.inputs[0].type)
     if not hasattr(estimator, "classes_"):
         operator.outputs[0].type = type(numbers)([rows, estimator.network_.n_outputs])

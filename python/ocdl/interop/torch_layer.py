@@ -21,6 +21,8 @@ except ModuleNotFoundError as error:
 
 __all__ = ["OCDLayer"]
 
+_is_exporting = getattr(torch.compiler, "is_exporting", bool)  # PyTorch before 2.7 cannot be asked
+
 
 class OCDLayer(torch.nn.Module):  # type: ignore[misc]
     """A network as a layer of a model in PyTorch.
@@ -28,7 +30,8 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
     Its parameters are the parts of the controls, under their names: ``layer.K``, ``layer.b``, ... The time steps are a
     buffer where they are fixed. Gradients, also by x, are those of `Network.pull_back`: exact, by one forward and one
     adjoint sweep, whatever the tableau. There are no second derivatives. A layer computes on the CPU, with as many
-    threads as `ocdl.set_num_threads` says, in the number type of its network.
+    threads as `ocdl.set_num_threads` says, in the number type of its network. ``torch.compile`` compiles what stands
+    around it; a trace or an export of the model is refused, as no operators of PyTorch say what a layer computes.
 
     Parameters
     ----------
@@ -125,6 +128,8 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
             If `x` is no such tensor.
         FloatingPointError
             If the flow leaves the finite range.
+        NotImplementedError
+            If the layer is traced or exported.
 
         Examples
         --------
@@ -133,6 +138,11 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         >>> layer(torch.zeros(7, 3, 2, dtype=torch.float64)).shape
         torch.Size([7, 3, 1])
         """
+        if torch.jit.is_tracing() or _is_exporting():  # which would keep this very result as a constant
+            raise NotImplementedError(
+                "an OCDLayer cannot be traced or exported by PyTorch; ocdl.export_onnx(path, layer.net, "
+                "layer.to_controls()) writes its network"
+            )
         parts = [getattr(self, part.name) for part in self._bridge.parts]
         self._require("x", x)
         for part, values in zip(self._bridge.parts, parts, strict=True):
