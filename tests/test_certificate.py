@@ -111,6 +111,16 @@ def test_a_flow_that_is_not_resolved_is_not_judged() -> None:
     assert len(found.differences) == 7
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_chaotic_flow_is_not_judged(seed: int) -> None:
+    """Flows that are as far from each other as the states are large may well fall slowly: that is no order."""
+    net = Network(2, 10, field="hamiltonian", augment=6, horizon=10.0)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    report = net.certify(net.init(random_state=seed), X, np.arange(60) % 2)
+    assert report.convergence.reason == "it has not settled at 640 layers"
+    assert report.passed
+
+
 def test_the_residual_of_a_minimiser_on_the_simplex_is_zero() -> None:
     """A gradient that pushes the steps out of the simplex is no residual."""
     net = Network.preset("odenet+simplex", 1, 2, activation="identity")

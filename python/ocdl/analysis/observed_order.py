@@ -19,6 +19,7 @@ FINEST = 128  # times as many layers
 ENOUGH_CONTROLS = 5_000_000  # of a refined network, unless it takes more for the two refinements that an order needs
 MOST_CONTROLS = 50_000_000
 SETTLED = 0.5  # by which the last two orders may differ
+CLOSE = 0.1  # of the largest state: flows that differ by more say nothing of an order yet
 ABOVE_NOISE = 1000.0  # roundoffs of the states that a difference must be above
 
 
@@ -44,7 +45,8 @@ def convergence(net: Flow, u: Controls, X: ArrayLike) -> Convergence:
     exact = replace(net, dtype=np.dtype(np.float64), time_steps="free")
     v, rows = exact.from_vector(u.to_vector()), np.asarray(X, dtype=np.float64)[:SAMPLES]
     before = exact.final_state(v, rows)
-    noise = ABOVE_NOISE * float(np.finfo(np.float64).eps) * max(1.0, float(np.abs(before).max()))
+    size = float(np.abs(before).max())
+    noise = ABOVE_NOISE * float(np.finfo(np.float64).eps) * max(1.0, size)
     differences: list[float] = []
     finest = min(FINEST, max(4, ENOUGH_CONTROLS // net.n_controls)) if 4 * net.n_controls <= MOST_CONTROLS else 1
     factor = 1
@@ -62,7 +64,7 @@ def convergence(net: Flow, u: Controls, X: ArrayLike) -> Convergence:
     if len(found) < 2:
         return Convergence(layers, found, math.nan, "the flow is exact to roundoff, or too large to refine")
     orders = np.log2(found[:-1] / found[1:])
-    if orders[-1] < -SETTLED / 2 or np.ptp(orders[-2:]) > SETTLED:
+    if orders[-1] < -SETTLED / 2 or np.ptp(orders[-2:]) > SETTLED or found[-1] > CLOSE * size:
         return Convergence(layers, found, math.nan, f"it has not settled at {layers[-1]} layers")
     return Convergence(layers, found, float(orders[-1]), "")
 
