@@ -173,6 +173,15 @@ def test_the_certificate_holds(open_page: Open) -> None:
     assert page.locator("#certificate .fails").count() == 0
 
 
+def test_a_chaotic_flow_is_not_judged(open_page: Open) -> None:
+    page = open_page("#layers=10&field=hamiltonian&augment=6")
+    page.wait_for_function("() => playground.frame")
+    page.click("#certify")
+    page.wait_for_selector("#certificate table")
+    assert page.locator("#certificate .fails").count() == 0
+    assert "not settled" in page.inner_text("#certificate")
+
+
 WITH_A_WRONG_GRADIENT = """async () => {
   const text = (id) => document.getElementById(id).textContent;
   const source = text("worker").replace("gradient: gradient.copy()", "gradient: gradient.copy().map((g) => 1.001 * g)");
@@ -253,6 +262,39 @@ def test_points_are_drawn_with_mouse_and_keyboard(open_page: Open) -> None:
     assert notice(page).startswith("There is nothing to learn yet")
 
 
+@pytest.mark.parametrize("button", ["#save-model", "#save-script"])
+def test_where_no_points_are_there_is_nothing_to_save(open_page: Open, button: str) -> None:
+    page = open_page("#data=own")
+    page.click(button)
+    assert notice(page) == "That did not work: there is no network yet; draw some points, or load a CSV."
+
+
+def test_removing_all_points_ends_the_training(open_page: Open) -> None:
+    """At the highest speed it would otherwise go on in the worker, with nobody to see it."""
+    page = open_page("#data=own&optimiser=Adam")
+    box = page.locator("#plane").bounding_box()
+    page.mouse.click(box["x"] + 100, box["y"] + 100)
+    page.select_option("#speed", "Infinity")
+    page.click("#play")
+    page.wait_for_function("() => playground.frame?.iteration > 10")
+    page.click("#erase")
+    assert page.evaluate("() => playground.engine.ask('controls')") is None
+    page.click("#certify")
+    page.wait_for_function("() => document.getElementById('certificate').textContent === 'There is no network yet.'")
+
+
+def test_a_training_ends_where_links_end(open_page: Open) -> None:
+    page = open_page("#size=20&layers=1&optimiser=Adam&iterations=99990")
+    wait_for_training(page, 99_990)
+    page.click("#play")
+    wait_for_training(page, 100_000)
+    page.wait_for_function("() => document.getElementById('plane-note').textContent.includes('100000 iterations')")
+    again = open_page(page.url.partition("html")[2])
+    wait_for_training(again, 100_000)
+    assert again.is_hidden("#notice")
+    assert controls(again) == controls(page)
+
+
 def test_the_keyboard_starts_and_steps(open_page: Open) -> None:
     page = open_page()
     page.keyboard.press("s")
@@ -315,16 +357,47 @@ def test_a_method_of_ones_own(open_page: Open) -> None:
     page.wait_for_function("() => playground.frame?.iteration === 1")
 
 
-def test_the_tour_has_six_stops(open_page: Open) -> None:
+def test_a_method_that_is_typed_starts_anew(open_page: Open) -> None:
+    page = open_page("#tableau=own&iterations=20")
+    wait_for_training(page, 20)
+    page.fill("[aria-label='b 1']", "1/4")
+    page.fill("[aria-label='b 2']", "3/4")
+    page.wait_for_function("() => playground.state.method.b[0] === 0.25 && playground.frame")
+    assert page.evaluate("() => playground.frame.iteration") == 0
+
+
+def folded(net: ocdl.Network, found: list[float], X: Any) -> float:
+    """The share of points around which the flow turns the plane over: the sign of its Jacobian's determinant."""
+    u, rows = net.from_vector(np.array(found)), np.array(X)
+    J = np.stack([net.tangent(u, rows, dX=np.tile(one, (len(rows), 1)))[-1] for one in np.eye(2)], axis=-1)
+    return float(np.mean(np.linalg.det(J) < 0))
+
+
+def test_the_tour_tells_what_happens(open_page: Open) -> None:
+    """Six stops: Net fails, ResNet unrolls, ODENet folds, the simplex keeps three steps."""
     page = open_page()
     page.click("#tour-start")
-    titles = []
-    for _ in range(6):
-        titles.append(page.inner_text("#tour-title"))
+    seen: dict[str, dict[str, Any]] = {}
+    for number in range(6):
+        title = page.inner_text("#tour-title")
+        if number in (1, 2, 3, 4):
+            page.wait_for_function("() => playground.frame?.iteration >= 1000", timeout=60_000)
+            page.click("#play")
         page.wait_for_function("() => playground.frame")
+        seen[title] = page.evaluate("() => ({ ...playground.frame.now, steps: playground.frame.steps })")
+        seen[title]["u"] = controls(page)
         page.click("#tour-next")
-    assert len(set(titles)) == 6
     assert page.is_hidden("#tour")
+    assert len(seen) == 6
+    X = page.evaluate("() => playground.points.train.map(({ x, y }) => [x, y])")
+    assert seen["Net fails"]["score"] < 0.7
+    assert seen["ResNet unrolls"]["score"] > 0.95
+    assert folded(ocdl.Network(2, 20), seen["ResNet unrolls"]["u"], X) == 0
+    assert seen["ODENet folds"]["score"] > 0.95
+    assert min(seen["ODENet folds"]["steps"]) < 0
+    assert folded(ocdl.Network(2, 20, time_steps="free"), seen["ODENet folds"]["u"], X) > 0.1
+    assert seen["The simplex keeps few steps"]["score"] > 0.95
+    assert np.count_nonzero(seen["The simplex keeps few steps"]["steps"]) == 3
 
 
 # ---- what comes in and goes out ----
@@ -429,9 +502,23 @@ def test_a_regression_model_is_read_by_ocdl(open_page: Open, tmp_path: Path) -> 
     assert np.abs(model.predict(x[:, None]) - 0.8 * np.sin(1.5 * np.pi * x)).mean() < 0.1
 
 
+def test_the_largest_state_can_be_opened_again(open_page: Open, tmp_path: Path) -> None:
+    """A Hamiltonian field has as many positions as momenta: one extra dimension more or less than was chosen."""
+    page = open_page("#task=regression&field=hamiltonian&augment=6")
+    page.wait_for_function("() => playground.frame")
+    path = downloaded(page, "#save-model", tmp_path)
+    page.set_input_files("#model", path)
+    page.wait_for_function("() => playground.state.start && playground.frame")
+    assert page.is_hidden("#notice")
+
+
 @pytest.mark.parametrize(
     "link",
-    ["#architecture=odenet&optimiser=Adam&iterations=30", "#task=regression&curveLoss=huber&l1=0.001&iterations=30"],
+    [
+        "#architecture=odenet&optimiser=Adam&iterations=30",
+        "#seed=7&optimiser=Adam&batch_size=32&iterations=30",
+        "#task=regression&curveLoss=huber&l1=0.001&iterations=30",
+    ],
 )
 def test_the_script_repeats_the_training(open_page: Open, tmp_path: Path, link: str) -> None:
     page = open_page(link)

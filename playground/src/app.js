@@ -62,7 +62,7 @@ export class App {
     ];
     this.butcher = new ButcherTable(
       (method) => this.engine.ask("tableau", { method }),
-      (method) => this.restart({ ...this.state, method }),
+      (method) => this.restart({ ...this.state, method, iterations: 0 }),
     );
     this.drawing = new Drawing(
       this.plane,
@@ -132,10 +132,10 @@ export class App {
     this.isAwaiting = false;
     this.isPlaying = false;
     this.#showState();
-    if (!this.points.train.length) return;
+    const isEmpty = !this.points.train.length;
     try {
-      await this.engine.setUp(problemOf(state), state.iterations);
-      if (wasPlaying && !state.iterations) this.play(true);
+      await this.engine.setUp(isEmpty ? null : problemOf(state), state.iterations);
+      if (wasPlaying && !isEmpty && !state.iterations) this.play(true);
     } catch (error) {
       this.tell(`${/** @type {Error} */ (error).message}.`);
     }

@@ -29,7 +29,7 @@ const uses = (/** @type {string} */ method) => (/** @type {Chosen} */ chosen) =>
 export const DATA_CHOICES = {
   task: {
     label: "Task",
-    help: "Tell two colours apart, or follow a curve y(x).",
+    help: "Tell colours apart, or follow a curve y(x).",
     kind: "one of",
     values: ["classification", "regression"],
     names: { classification: "Classify points", regression: "Learn a curve" },

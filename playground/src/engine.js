@@ -42,7 +42,7 @@ export class Engine {
     return answer;
   }
 
-  /** Frames of what was set up before are dropped from here on. @param {import("./problem.js").Problem} problem @param {number} iterations */
+  /** Frames of what was set up before are dropped from here on. @param {import("./problem.js").Problem | null} problem none: it rests @param {number} iterations */
   setUp(problem, iterations) {
     this.setups += 1;
     return this.order("setup", { problem, iterations, setup: this.setups });

@@ -2,13 +2,12 @@
 
 import { fromBase64Url, toBase64Url } from "./bytes.js";
 import { CHOICES, parsedChoice, standardChoices } from "./choices.js";
-import { partsOf, sizeOf } from "./experiment.js";
+import { MOST_ITERATIONS, partsOf, sizeOf } from "./experiment.js";
 import { classCount, networkOf } from "./problem.js";
 
 export const MOST_POINTS = 1000;
 export const MOST_CLASSES = 6;
 export const MOST_STAGES = 8;
-const MOST_ITERATIONS = 100000;
 const LONGEST = 200000; // characters
 const POINT_BYTES = 5; // two coordinates of 16 bits and a class
 const UNITS = 8192; // of a coordinate: they reach to 4

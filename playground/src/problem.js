@@ -1,6 +1,6 @@
 // What is to be learned by which network: everything that the core is told, made from what was chosen.
 
-import { methodOf } from "./choices.js";
+import { CHOICES, methodOf } from "./choices.js";
 import { divided, makePoints } from "./datasets.js";
 import { partsOf, sizeOf } from "./experiment.js";
 import { Random } from "./random.js";
@@ -68,7 +68,8 @@ export function networkOf({ chosen, method }, classes) {
   const features = isCurve ? 1 : 2;
   let augment = Number(chosen.augment);
   const field = residual ? String(chosen.field) : "dense";
-  if (field === "hamiltonian" && (features + augment) % 2 === 1) augment += 1; // positions and momenta
+  const most = CHOICES.augment.most ?? 0;
+  if (field === "hamiltonian" && (features + augment) % 2 === 1) augment += augment < most ? 1 : -1; // positions and momenta
   return {
     features,
     augment,

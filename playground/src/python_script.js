@@ -55,6 +55,17 @@ function networkCall(net) {
   return `ocdl.Network(\n${given.map((one) => `    ${one},\n`).join("")})`;
 }
 
+/** The page hands its seed to the core as it is, where ocdl.train draws one from NumPy's generator. @param {number} seed */
+const batchSeed = (seed) => `
+class PageSeed(np.random.RandomState):
+    """The seed of the page's batches, so that they are the same."""
+
+    def bytes(self, length):
+        return (${seed}).to_bytes(length, "little")
+
+
+`;
+
 /**
  * @param {import("./problem.js").Problem} problem
  * @param {import("./choices.js").Chosen} chosen
@@ -72,6 +83,7 @@ export function pythonScript(problem, chosen, iterations) {
     return `    ${name}=np.array(${values.replaceAll("\n", "\n    ")}).reshape(${shape.join(", ")}),\n`;
   });
   const hasTest = test.X.length > 0;
+  const drawsBatches = chosen.optimiser === "Adam" && Number(chosen.batch_size) > 0;
   const score = problem.isCurve ? "R^2" : "accuracy";
   return `"""What the playground of ocdl learned, in Python: the same data, first controls and training."""
 
@@ -86,7 +98,7 @@ net = ${networkCall(net)}
 u = net.controls(
 ${controls.join("")})
 
-result = ocdl.train(
+${drawsBatches ? batchSeed(Number(chosen.seed)) : ""}result = ocdl.train(
     net,
     u,
     X,
@@ -95,7 +107,7 @@ result = ocdl.train(
     optimiser=${optimiserCall(chosen)},
     max_iter=${Math.max(1, iterations)},
     validation=${hasTest ? "(X_test, y_test)" : "None"},
-    random_state=${chosen.seed},
+    random_state=${drawsBatches ? "PageSeed()" : chosen.seed},
 )
 print(f"loss {result.history.loss[-1]:.6g} after {result.n_iter} iterations")
 print(f"${score} {result.history.score[-1]:.4f}${hasTest ? `, of test data {result.history.val_score[-1]:.4f}` : ""}")

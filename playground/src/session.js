@@ -1,6 +1,6 @@
 // A training in the worker: it runs in slices, and between two slices makes pictures of itself.
 
-import { Experiment, partOf, someLayers } from "./experiment.js";
+import { Experiment, MOST_ITERATIONS, partOf, someLayers } from "./experiment.js";
 
 /**
  * @typedef {object} Look what the page wants to see
@@ -51,8 +51,12 @@ export class Session {
     return this.experiment.controls;
   }
 
+  get status() {
+    return this.iteration < MOST_ITERATIONS ? this.experiment.status : "most_iterations";
+  }
+
   get isRunning() {
-    return this.experiment.status === "running";
+    return this.status === "running";
   }
 
   /**
@@ -60,7 +64,7 @@ export class Session {
    * @param {number} seconds
    */
   run(most, seconds) {
-    const made = this.experiment.run(most, seconds);
+    const made = this.experiment.run(Math.min(most, MOST_ITERATIONS - this.iteration), seconds);
     made.forEach(({ loss }, i) => this.losses.push({ iteration: this.iteration + i + 1, loss }));
     this.iteration += made.length;
   }
@@ -80,7 +84,7 @@ export class Session {
     const layer = Math.min(look.layer, problem.net.layers);
     return {
       iteration: this.iteration,
-      status: experiment.status,
+      status: this.status,
       now: {
         ...{ loss, gradientNorm, score: experiment.score },
         ...{ testLoss: test?.loss ?? null, testScore: test?.score ?? null },

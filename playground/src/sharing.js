@@ -52,7 +52,7 @@ export function listenToSharing(app, facts) {
     done("ocdl predict playground.ocdl points.csv reads it.");
   });
   click("save-script", async () => {
-    const { problem, iteration } = await app.engine.ask("controls");
+    const { problem, iteration } = await trained(app);
     download("playground.py", pythonScript(problem, app.state.chosen, iteration), "text/x-python");
     done("python playground.py repeats this training.");
   });
@@ -86,9 +86,16 @@ export function listenToSharing(app, facts) {
   });
 }
 
+/** The controls with what they were trained on, or an error that is a sentence. @param {App} app */
+async function trained(app) {
+  const found = await app.engine.ask("controls");
+  if (!found) throw new RangeError("there is no network yet; draw some points, or load a CSV");
+  return found;
+}
+
 /** @param {App} app @returns {Promise<import("./model_file.js").Model>} */
 async function modelOf(app) {
-  const { u, problem, iteration } = await app.engine.ask("controls");
+  const { u, problem, iteration } = await trained(app);
   const tableau = await app.engine.ask("tableau", { method: problem.net.tableau });
   const table = app.hasOwnPoints ? app.table : NO_TABLE;
   const { train, test } = app.points;

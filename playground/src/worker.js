@@ -59,11 +59,12 @@ const TASKS = {
     return { tableaux: core.tableauNames };
   },
   setup: (given) => {
-    const made = new Session(core, given.problem);
+    isPlaying = false; // also where the core refuses the problem
+    const made = given.problem && new Session(core, given.problem);
     session?.free();
     session = made;
     setup = given.setup;
-    isPlaying = given.iterations > 0;
+    isPlaying = session !== null && given.iterations > 0;
     stopAt = given.iterations || Infinity;
     perFrame = credit = Math.max(8, Math.ceil(given.iterations / CATCH_UP_FRAMES));
     return null;
