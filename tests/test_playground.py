@@ -546,6 +546,7 @@ def test_a_picture_is_saved(open_page: Open, tmp_path: Path) -> None:
         ("0.1,0.2\n0.3,0.4\n", "Line 1 has 2 columns"),
         ("0.1,0.2,a\n0.3,nan,b\n", "Line 2 holds “nan”"),
         ("0.1,0.2,a\n0.3,0.4,a\n", "All rows have the label “a”"),
+        ("x,x,label\n0.1,0.2,a\n0.3,0.4,b\n", "Line 1 calls two columns “x”"),
         ("".join(f"{i},{i},{i}\n" for i in range(9)), "9 different labels"),
         ("0.5,0.5,a\n" * 2000, "The file has 2000 rows"),
         ("0.5,0.5,a\n" * 1_000_000, "The file has 10.0 MB"),
@@ -560,6 +561,38 @@ def test_bad_tables_are_explained(open_page: Open, tmp_path: Path, content: str,
     page.set_input_files("#csv", table)
     assert said in notice(page)
     assert controls(page) == before
+
+
+def test_a_separator_between_quotes_is_a_letter(open_page: Open, tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text('"x","y, in cm","kind"\n0.1,0.9,"red, or ""pink"""\n-0.8,-0.5,blue\n')
+    page = open_page()
+    page.set_input_files("#csv", table)
+    assert "2 points of 2 classes" in notice(page)
+    page.wait_for_function("() => playground.frame")
+    model = ocdl.load_model(downloaded(page, "#save-model", tmp_path))
+    assert set(model.classes_) == {'red, or "pink"', "blue"}
+    assert model.feature_names == ["x", "y, in cm"]
+
+
+def test_a_good_link_takes_back_what_was_said_of_a_bad_one(open_page: Open) -> None:
+    page = open_page("#layers=1000")
+    assert "damaged" in notice(page)
+    page.evaluate("() => (location.hash = 'data=squares')")
+    page.wait_for_function("() => playground.state.chosen.data === 'squares' && playground.frame")
+    assert page.is_hidden("#notice")
+
+
+def test_a_failure_of_the_worker_is_told(open_page: Open) -> None:
+    page = open_page("#optimiser=Adam")
+    page.click("#play")
+    page.wait_for_function("() => playground.frame?.iteration > 0")
+    page.evaluate("() => playground.engine.look({ layer: 0, frame: null, grid: 2 })")
+    assert re.match(r"The training stopped: .*\. Reset starts it anew\.", notice(page))
+    assert page.inner_text("#play").endswith("Train")
+    page.click("#reset")
+    page.click("#step")
+    page.wait_for_function("() => playground.frame?.iteration === 1")
 
 
 HOSTILE = "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"

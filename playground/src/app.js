@@ -51,7 +51,7 @@ export class App {
     this.engine = new Engine(
       worker,
       (frame, isPlaying) => this.#received(frame, isPlaying),
-      (message) => this.tell(message),
+      (message) => this.#failed(message),
     );
     const choose = (/** @type {string} */ key, /** @type {string | number} */ value) => this.choose({ [key]: value });
     this.panels = [
@@ -100,6 +100,7 @@ export class App {
   /** @param {string} hash */
   async openLink(hash) {
     let state = standardState();
+    this.tell("");
     try {
       state = fromLink(hash);
       if (state.chosen.tableau === "own") await this.engine.ask("tableau", { method: state.method });
@@ -237,6 +238,13 @@ export class App {
     // The frame may have moved the points, and with them the view, for which the colours are then computed again.
     if (!this.isPlaying && this.#view().some((edge, k) => edge !== frame.look.frame[k])) this.isStale = true;
     this.isDirty = true;
+  }
+
+  /** Something in the worker went wrong that nobody asked for. @param {string} message */
+  #failed(message) {
+    this.isAwaiting = false;
+    if (this.isPlaying) this.play(false);
+    this.tell(`The training stopped: ${message}. Reset starts it anew.`);
   }
 
   /** @param {number} now */

@@ -43,6 +43,8 @@ export function parsedTable(text, isCurve) {
       throw new RangeError(`Line ${number} has ${counted(cells.length, "column")}; expected are ${wanted}`);
   const isHeader = rows[0].cells.slice(0, 2).every((cell) => !isNumber(cell));
   const names = isHeader ? rows[0].cells : null;
+  const twice = names?.find((name, j) => names.indexOf(name) !== j);
+  if (twice !== undefined) throw new RangeError(`Line 1 calls two columns “${shortened(twice)}”`);
   const body = isHeader ? rows.slice(1) : rows;
   if (!body.length) throw new RangeError(`The file has a header but no rows; expected are ${wanted}`);
   if (body.length > MOST_POINTS)
@@ -66,9 +68,16 @@ export function parsedTable(text, isCurve) {
   return { points, names, mean, scale, classes, note };
 }
 
-/** @param {string} line @param {string} separator */
+/** Separators between quotes separate nothing. @param {string} line @param {string} separator */
 function cellsOf(line, separator) {
-  return line.split(separator).map((cell) =>
+  const cells = [""];
+  let isQuoted = false;
+  for (const letter of line) {
+    if (letter === '"') isQuoted = !isQuoted;
+    if (letter === separator && !isQuoted) cells.push("");
+    else cells[cells.length - 1] += letter;
+  }
+  return cells.map((cell) =>
     cell
       .trim()
       .replace(/^"(.*)"$/, "$1")

@@ -17,7 +17,10 @@ export class Engine {
     this.asked = 0;
     this.setups = 0;
     this.orders = 0;
-    this.worker.onerror = ({ message }) => onFailure(message);
+    this.worker.onerror = (event) => {
+      event.preventDefault();
+      onFailure(event.message);
+    };
     this.worker.onmessage = ({ data }) => {
       if (data.kind === "frame") {
         if (data.setup === this.setups) onFrame(data.frame, data.order === this.orders ? data.isPlaying : null);
