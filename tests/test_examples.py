@@ -1,5 +1,6 @@
 """The example scripts run and draw."""
 
+import os
 import re
 import subprocess
 import sys
@@ -21,8 +22,14 @@ def marked(script: Path) -> object:
 def test_example_runs_and_draws(script: Path, tmp_path: Path) -> None:
     for library in OF_EXTRAS.findall(script.read_text()):
         pytest.importorskip(library, reason=f"{library} is not installed")
+    # One thread: beside other work those of two libraries wait for each other, which can take twenty times as long.
     done = subprocess.run(
-        [sys.executable, "-W", "error", script, tmp_path], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-W", "error", script, tmp_path],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
