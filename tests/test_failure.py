@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_circles, make_moons
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -72,6 +74,44 @@ def test_a_training_that_is_still_falling_is_not_finished() -> None:
         ODEClassifier(max_iter=8, random_state=0).fit(*ocdl.datasets.make_spiral(random_state=0))
 
 
+@pytest.mark.parametrize("kind", [ODEClassifier, ODERegressor])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_a_training_that_has_hardly_begun_says_so(kind: Any, alpha: float) -> None:
+    """With tiny steps nothing rises and nothing falls; with batches the first loss is no measure."""
+    rows = np.column_stack([X, X + 1])
+    for batch_size in (None, 20):
+        model = kind(learning_rate=1e-7, batch_size=batch_size, max_iter=20, random_state=2, alpha=alpha)
+        with pytest.warns(ConvergenceWarning, match="outputs that are 0 .* would predict better; .*learning rate"):
+            model.fit(rows, Y)
+        assert model.status_ is Status.ITERATION_LIMIT
+
+
+def test_a_first_phase_that_is_not_finite_is_the_last_one() -> None:
+    model = ODERegressor(optimiser="gd", learning_rate=50.0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="not finite.*smaller steps"):
+        model.fit(X, X[:, 0] * X[:, 1])
+    assert model.status_ is Status.NOT_FINITE
+
+
+@pytest.mark.parametrize("kind", [ODEClassifier, ODERegressor])
+def test_columns_of_very_different_scales_are_a_warning(kind: Any) -> None:
+    rows = np.random.default_rng(0).standard_normal((200, 10)) * 10.0 ** np.arange(-5, 5)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kind(random_state=0).fit(rows, Y)
+    assert re.match("almost every unit is saturated .*StandardScaler", str(caught[0].message))
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_a_callback_ends_the_training_in_whichever_phase_it_is() -> None:
+    for kind in (ODEClassifier, ODERegressor):
+        model = kind(random_state=0).fit(X, Y, callbacks=[lambda state: True])
+        assert model.status_ is Status.INTERRUPTED
+        assert model.n_iter_ <= 30
+    with pytest.raises(TypeError, match="callbacks must be a list of callables, got function"):
+        ODEClassifier().fit(X, Y, callbacks=lambda state: True)  # type: ignore[arg-type]
+
+
 GOOD = {name: (lambda draw=draw: draw(random_state=0)) for name, draw in GENERATORS.items()} | {
     "iris": lambda: load_iris(return_X_y=True),
     "wine": lambda: load_wine(return_X_y=True),
@@ -100,9 +140,35 @@ def test_sparse_data_are_refused_with_a_way_out(kind: Any) -> None:
         kind().fit(csr_matrix(X), Y)
 
 
-def test_several_labels_are_refused_with_a_way_out() -> None:
+@pytest.mark.parametrize(
+    "labels", [np.column_stack([Y, 1 - Y]), np.column_stack([Y, 1 - Y]).tolist(), [["a", "b"], *([["a"]] * 199)]]
+)
+def test_several_labels_are_refused_with_a_way_out(labels: Any) -> None:
     with pytest.raises(ValueError, match="MultiOutputClassifier"):
-        ODEClassifier().fit(X, np.column_stack([Y, 1 - Y]))
+        ODEClassifier().fit(X, labels)
+    with pytest.raises(ValueError, match="MultiOutputClassifier"):
+        ODEClassifier().partial_fit(X, labels, classes=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "message"),
+    [
+        (np.zeros(200), ValueError, "y has one class, 0.0; "),
+        (np.array(["a"] * 200), ValueError, "y has one class, 'a'; "),
+        (np.array([1, "a"] * 100, object), TypeError, "y must hold labels of one kind, all numbers or all texts"),
+    ],
+)
+def test_labels_that_are_no_classes(labels: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        ODEClassifier().fit(X, labels)
+
+
+def test_columns_without_numbers_are_named() -> None:
+    frame = pd.DataFrame({"a": X[:, 0], "colour": "red", "when": pd.Timestamp("2020-01-01"), "b": Y == 1})
+    for kind in (ODEClassifier, ODERegressor):
+        with pytest.raises(ValueError, match="columns without numbers: 'colour', 'when'; encode them"):
+            kind().fit(frame, Y)
+        kind(max_iter=5, tol=10).fit(frame[["a", "b"]], Y)
 
 
 class Logistic:
@@ -155,3 +221,22 @@ def test_partial_fit_learns_classes_portion_by_portion() -> None:
         model.partial_fit(X, np.full(len(X), 7))
     with pytest.raises(ValueError, match="first call"):
         model.partial_fit(X, Y, classes=[0, 1, 2])
+
+
+def test_a_first_portion_that_fails_is_forgotten() -> None:
+    model = ODEClassifier(random_state=0)
+    with pytest.raises(ValueError, match="the class 7, which is none of"):
+        model.partial_fit(X, np.full(len(X), 7), classes=[0, 1])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    with pytest.raises(ValueError, match="classes has one class, 0"):
+        model.partial_fit(X, np.zeros(len(X)), classes=[0])
+    assert model.partial_fit(X, Y, classes=[0, 1, 2]).classes_.tolist() == [0, 1, 2]
+
+
+def test_partial_fit_takes_the_adam_that_is_given_and_no_other_method() -> None:
+    given = ODEClassifier(random_state=0, optimiser=ocdl.Adam(lr=0.3, batch_size=25)).partial_fit(X, Y, classes=[0, 1])
+    named = ODEClassifier(random_state=0, optimiser="adam", learning_rate=0.3, batch_size=25)
+    assert np.array_equal(given.predict_proba(X), named.partial_fit(X, Y, classes=[0, 1]).predict_proba(X))
+    with pytest.raises(ValueError, match="partial_fit makes epochs of Adam, got optimiser='lbfgs'"):
+        ODERegressor(optimiser="lbfgs").partial_fit(X, Y)

@@ -92,6 +92,21 @@ def test_huber_does_not_follow_outliers() -> None:
     assert np.median(np.abs(robust.predict(X) - y)) < np.median(np.abs(plain.predict(X) - y))
 
 
+@pytest.mark.parametrize("loss", ["huber", "quantile"])
+def test_one_gross_outlier_does_not_hide_the_other_targets(loss: str) -> None:
+    """It would make the standard deviation, by which targets are scaled, as large as itself."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8))
+    y = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * rng.standard_normal(200)
+    wrong = y.copy()
+    wrong[0] = 1e4
+    model = ODERegressor(loss=loss, random_state=0).fit(X, wrong)
+    assert model.score(X[1:], y[1:]) > (0.8 if loss == "huber" else 0.4)
+    assert model.target_scale_ < 2
+    counts = np.where(np.arange(200) % 8, 0.0, y)  # both quartiles are 0
+    assert ODERegressor(loss=loss, random_state=0).fit(X, counts).target_scale_ == pytest.approx(counts.std())
+
+
 def test_repetition_and_order_of_rows_do_not_matter() -> None:
     X, y = friedman(80)
     weights = np.random.default_rng(0).integers(0, 4, len(X))

@@ -21,9 +21,9 @@ from ocdl.base import validation
 from ocdl.base.threads import limited_threads
 from ocdl.base.validation import FloatArray
 from ocdl.estimator import convergence, defaults, files
-from ocdl.estimator.epochs import AdamEpochs
+from ocdl.estimator.epochs import AdamEpochs, adam_of
 from ocdl.estimator.prior import SHORT, WEAK_ITERATIONS, WEAK_SHARE, prior, reach
-from ocdl.estimator.samples import Samples
+from ocdl.estimator.samples import Samples, columns_without_numbers
 from ocdl.estimator.settings import CHOSEN_BY_FOLDS, alpha_of, optimiser_of
 from ocdl.model.controls import Controls
 from ocdl.model.losses import Loss, names_of
@@ -38,6 +38,7 @@ from ocdl.training.watching import TrainingState
 
 ALPHAS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # among which folds choose
 FOLDS = 3
+MOST_NAMES = 8  # of columns that a message lists
 LARGEST_MEMORY = 2**30  # bytes that the pairs of L-BFGS may take
 
 Callback = Callable[[TrainingState], Any]
@@ -266,6 +267,9 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         return add_nodes
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "controls_")
+
     # ---- what the two kinds fill in ----
 
     def _samples_of(self, X: FloatArray, y: Any, sample_weight: Any) -> Samples:
@@ -303,7 +307,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         alpha = alpha_of(self.alpha, self.regulariser)
         self._require_loss()
         rows, targets = self._validated(X, y)
-        before = vars(self).copy() if self.warm_start else {}
+        before = vars(self).copy() if validation.boolean(self.warm_start, "warm_start") else {}
         samples = self._samples_of(rows, targets, sample_weight)
         rng = np.random.RandomState(self._seed())
         validated = self._evaluated(eval_set)
@@ -318,8 +322,8 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             if alpha == CHOSEN_BY_FOLDS:
                 alpha = self._alpha_by_folds(network, start, samples, rng)
             assert not isinstance(alpha, str)
-            result = self._trained(network, start, samples, alpha, optimiser, is_warm, validated, list(callbacks), rng)
-        return self._fitted(network, alpha, result)
+            result = self._trained(network, start, samples, alpha, optimiser, is_warm, validated, callbacks, rng)
+            return self._fitted(network, alpha, result, samples)
 
     def _fit_part(
         self, looked_at: tuple[FloatArray, Any], X: FloatArray, y: Any, n_rows: int, callbacks: Iterable[Callback]
@@ -345,21 +349,33 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         network = self._network(samples)
         start = network.init(random_state=rng, scheme="scaled")
         convergence.warn_of_saturation(network, start, self._looked_at.X)
-        result = self._trained(network, start, samples, alpha, optimiser, False, None, list(callbacks), rng)
+        result = self._trained(network, start, samples, alpha, optimiser, False, None, callbacks, rng)
         del self._looked_at
-        return self._fitted(network, alpha, result)
+        return self._fitted(network, alpha, result, samples)
 
-    def _fitted(self, network: Network, alpha: float, result: Result) -> Self:
+    def _fitted(self, network: Network, alpha: float, result: Result, samples: Samples) -> Self:
         self.alpha_ = alpha
         self.network_, self.controls_, self.history_ = network, result.controls, result.history
         self.n_iter_, self.status_ = result.n_iter, result.status
         self.__dict__.pop("_epochs", None)
-        convergence.warn_unless_converged(result, float(self.tol))
+        is_worse = result.status is Status.ITERATION_LIMIT and self._is_worse_than_constant(network, result, samples)
+        convergence.warn_unless_converged(result, float(self.tol), worse_than_constant=is_worse)
         return self
+
+    def _is_worse_than_constant(self, network: Network, result: Result, samples: Samples) -> bool:
+        """Whether the loss is above that of outputs which are 0 for every sample, as no minimum is under any prior."""
+        trained, constant = (
+            self._value(network, u, samples, Objective(self.loss)) for u in (result.controls, network.controls())
+        )
+        return trained > constant
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """One epoch of Adam over these rows, from where the last one ended; its averages are kept."""
         is_first = not hasattr(self, "controls_")
+        adam = adam_of(self.optimiser, self.learning_rate, self.batch_size)
+        alpha = alpha_of(self.alpha, self.regulariser)
+        if isinstance(alpha, str):
+            raise ValueError("alpha='cv' needs all rows at once: fit, or a number")
         self._require_loss()
         rows, targets = self._validated(X, y, reset=is_first)
         samples = self._samples_of(rows, targets, sample_weight)
@@ -369,11 +385,8 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self.controls_ = self.network_.init(random_state=rng, scheme="scaled")
             self.n_iter_ = 0
         if not hasattr(self, "_epochs"):
-            self._epochs = AdamEpochs(self.learning_rate, self.batch_size, int(rng.randint(2**31)))
+            self._epochs = AdamEpochs(adam, int(rng.randint(2**31)))
         self._epochs.rows_seen += samples.total
-        alpha = alpha_of(self.alpha, self.regulariser)
-        if isinstance(alpha, str):
-            raise ValueError("alpha='cv' needs all rows at once: fit, or a number")
         objective = self._objective(self.network_, self._epochs.rows_seen, alpha, self._noise(samples))
         self.controls_, made = self._epochs.run(self.network_, self.controls_, samples, objective)
         self.n_iter_ += made
@@ -401,7 +414,10 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if "controls_" not in before:
             return None
         if network != before["network_"]:
-            raise ValueError("warm_start=True, but a parameter has changed that changes the network")
+            raise ValueError(
+                "warm_start=True, but the network is another one: a parameter has changed, or the number of columns of "
+                "X or y"
+            )
         controls: Controls = before["controls_"]
         return controls
 
@@ -420,7 +436,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         optimiser: Optimiser | Chain | None,
         is_warm: bool,
         validated: Validation | None,
-        callbacks: list[Callback],
+        callbacks: Iterable[Callback],
         rng: np.random.RandomState,
     ) -> Result:
         """Train, first under a weak prior and then under the whole one.
@@ -439,13 +455,14 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             "checkpoint": self._checkpoint,
             "resume": self._resume,
         }
+        watching = _Callbacks(callbacks)
         common: dict[str, Any] = {
             "sample_weight": samples.weights,
             "optimiser": _sized(network) if optimiser is None else optimiser,
             "tol": validation.not_negative(self.tol, "tol"),
             "rtol": defaults.RTOL if optimiser is None else 0.0,
             "progress": bool(self.verbose),
-            "callback": _one_of(callbacks),
+            "callback": watching if watching.called else None,
             "random_state": rng,
             "communicator": self._communicator,
         }
@@ -464,6 +481,10 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 freeze=[part.name for part in network.parts if is_held and part.role != "readout"],
                 **common,
             )
+            if watching.ended:
+                return first._ended_as(Status.INTERRUPTED)
+            if first.status is Status.NOT_FINITE:
+                return first
             begun_at, start = start, first.controls
             whole["max_iter"] -= first.n_iter
             if self.alpha != CHOSEN_BY_FOLDS:  # which have judged the factor beside the noise of before
@@ -577,6 +598,14 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         except ArithmeticError as error:
             names = "X and y" if y else "X"
             raise ValueError(f"{names} must hold numbers within the range of float64: {error!r}") from error
+        except (TypeError, ValueError) as error:
+            names = ", ".join(map(repr, columns_without_numbers(X)[:MOST_NAMES]))
+            if not names:
+                raise
+            raise ValueError(
+                f"X has columns without numbers: {names}; encode them, for example with "
+                "sklearn.preprocessing.OneHotEncoder in a ColumnTransformer, or leave them out"
+            ) from error
 
     def _validation_options(self, *y: Any) -> dict[str, Any]:
         return {}
@@ -612,15 +641,18 @@ def _sized(network: Network) -> LBFGS:
     return LBFGS(memory=int(np.clip(pairs, 3, defaults.OPTIMISER.memory)))
 
 
-def _one_of(callbacks: list[Callback]) -> Callback | None:
-    if not callbacks:
-        return None
-    for callback in callbacks:
-        if not callable(callback):
-            raise TypeError(f"callbacks must be callable, got {type(callback).__name__}")
+class _Callbacks:
+    """All callbacks as one, which knows whether any of them has ended the training."""
 
-    def all_of_them(state: TrainingState) -> bool:
-        answers = [bool(callback(state)) for callback in callbacks]
-        return any(answers)
+    def __init__(self, callbacks: Iterable[Callback]) -> None:
+        if not isinstance(callbacks, Iterable):
+            raise TypeError(f"callbacks must be a list of callables, got {type(callbacks).__name__}")
+        self.called, self.ended = list(callbacks), False
+        for callback in self.called:
+            if not callable(callback):
+                raise TypeError(f"callbacks must be callable, got {type(callback).__name__}")
 
-    return all_of_them
+    def __call__(self, state: TrainingState) -> bool:
+        answers = [bool(callback(state)) for callback in self.called]
+        self.ended = any(answers)
+        return self.ended

@@ -27,6 +27,8 @@ from ocdl.training.optimisers import Chain, Optimiser
 
 __all__ = ["ODEClassifier"]
 
+SEVERAL = (list, tuple, set, np.ndarray)  # what holds the labels of a sample where it has several
+
 
 def _has_probabilities(estimator: ODEClassifier) -> bool:
     if estimator._own_loss and not hasattr(estimator.loss, "probabilities"):
@@ -268,10 +270,12 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         >>> model.predict(X).shape
         (100,)
         """
-        if not hasattr(self, "classes_"):
+        _require_one_label(y)
+        is_first = not hasattr(self, "controls_")
+        if is_first:
             if classes is None:
                 raise ValueError("classes must be given in the first call of partial_fit: all that will ever come")
-            self.classes_ = np.unique(np.asarray(classes))
+            self.classes_, _ = _classes_of(np.asarray(classes), "classes")
         elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
             raise ValueError(
                 f"classes={classes!r} is not the same as in the first call of partial_fit: {self.classes_}"
@@ -281,6 +285,8 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
             return self._partial_fit(X, y, sample_weight)
         finally:
             del self._classes_are_given
+            if is_first and not hasattr(self, "controls_"):  # it has failed, and the next call is the first one again
+                del self.classes_
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Return the outputs W y(T) + mu, (samples, classes); of two classes (samples,), positive for the second.
@@ -434,7 +440,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         except TypeError as error:
             raise TypeError(f"y must hold labels of the kind of the classes, {self.classes_}: {error}") from error
         if len(unknown):
-            raise ValueError(f"y has the class {y[unknown[0]]!r}, which is none of {self.classes_}")
+            raise ValueError(f"y has the class {_plain(y[unknown[0]])!r}, which is none of {self.classes_}")
         numbers: LabelArray = labels.astype(np.int64)
         return numbers
 
@@ -452,21 +458,30 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
 
 def _require_one_label(y: Any) -> None:
     shape: tuple[int, ...] = getattr(y, "shape", ())
-    if len(shape) == 2 and shape[1] > 1:
+    is_table = len(shape) == 2 and shape[1] > 1
+    if is_table or (isinstance(y, (list, tuple)) and any(isinstance(labels, SEVERAL) for labels in y)):
+        given = f"shape {tuple(shape)}" if is_table else "a list for each sample"
         raise ValueError(
-            f"y has shape {tuple(shape)}, several labels for each sample; wrap the estimator in "
+            f"y has {given}, several labels for each sample; wrap the estimator in "
             "sklearn.multioutput.MultiOutputClassifier to have one for each column"
         )
 
 
-def _classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], LabelArray]:
+def _classes_of(y: NDArray[Any], name: str = "y") -> tuple[NDArray[Any], LabelArray]:
     """Return the classes in their order, at least two, and the number of each sample's class."""
-    with np.errstate(over="ignore", invalid="ignore"):  # y is compared with whole numbers
-        check_classification_targets(y)
     try:
         classes, labels = np.unique(y, return_inverse=True)
     except TypeError as error:
-        raise TypeError(f"y must hold labels of one kind, all numbers or all texts: {error}") from error
+        raise TypeError(f"{name} must hold labels of one kind, all numbers or all texts: {error}") from error
+    with np.errstate(over="ignore", invalid="ignore"):  # y is compared with whole numbers
+        check_classification_targets(y)
     if len(classes) < 2:
-        raise ValueError(f"y has one class, {classes[0]!r}; a classifier needs samples of at least 2 classes")
+        raise ValueError(
+            f"{name} has one class, {_plain(classes[0])!r}; a classifier needs samples of at least 2 classes"
+        )
     return classes, labels
+
+
+def _plain(label: Any) -> Any:
+    """Return a label as Python writes it."""
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,4 +1,4 @@
-"""Warnings of the estimators: a training that failed or is not finished, and inputs that no unit can tell apart."""
+"""Warnings of the estimators: a training that failed or is not finished, and inputs that units cannot tell apart."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ STILL_FALLING = 0.9  # of the loss a tenth of the iterations ago: there is more 
 FEWEST_LOOKED_AT = 10  # iterations: one alone says little
 NEXT_TO_NOTHING = 0.01  # of the first loss: what comes is not worth a warning
 ROWS_LOOKED_AT = 500  # for saturated units
+ALMOST_ALL = 0.99  # of the units at these rows
 ADVICE = {
     Status.NOT_FINITE: "scale the inputs, or choose smaller steps of the optimiser",
     Status.ROSE: "choose a smaller learning rate or another optimiser, and scale the inputs",
@@ -26,8 +27,11 @@ ADVICE = {
 }
 
 
-def warn_unless_converged(result: Result, tol: float) -> None:
-    """Warn where a training failed, or was still lowering the loss by an amount that matters when it had to end."""
+def warn_unless_converged(result: Result, tol: float, *, worse_than_constant: bool) -> None:
+    """Warn where a training failed, or had to end before it was worth something.
+
+    That is one that was still lowering the loss by an amount that matters, or is worse than a constant.
+    """
     loss = result.history.loss
     last = min(len(loss) - 1, max(FEWEST_LOOKED_AT, len(loss) // 10))
     before = loss[-1 - last]
@@ -36,17 +40,20 @@ def warn_unless_converged(result: Result, tol: float) -> None:
     elif result.status is Status.ITERATION_LIMIT and NEXT_TO_NOTHING * loss[0] < loss[-1] < STILL_FALLING * before:
         reason = f"in the last {last} of them the loss fell from {before:.4g}, and "
         advice = "increase max_iter or tol, scale the inputs, or choose another optimiser"
+    elif worse_than_constant:
+        reason = "outputs that are 0 for every sample would predict better; "
+        advice = "increase max_iter, choose another learning rate or optimiser, or scale the inputs"
     else:
         return
     warnings.warn(
         f"the training has not converged: {result.message}; {reason}tol={tol:g}; {advice}",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 
 def warn_of_saturation(network: Network, start: Controls, rows: FloatArray) -> None:
-    """Warn where every unit is flat at the first layer: nothing can then be learned from differences of the inputs."""
+    """Warn where units are flat at the first layer: little can then be learned from differences of the inputs."""
     flat_beyond = ACTIVATIONS[network.activation].flat_beyond
     if math.isinf(flat_beyond):
         return
@@ -57,7 +64,8 @@ def warn_of_saturation(network: Network, start: Controls, rows: FloatArray) -> N
     K, b = (parts[name][0].reshape(-1, *parts[name].shape[-n:])[0] for name, n in (("K", 2), ("b", 1)))
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.abs(state @ K.T + b)
-    if np.all(size > flat_beyond):
+    share = np.mean(size > flat_beyond)
+    if share >= ALMOST_ALL:
         column = int(np.abs(sample).max(axis=0).argmax())
         largest = f"{np.abs(sample[:, column]).max():.3g}"
         if np.ptp(sample[:, column]) == 0:  # a scaler may leave it so: the mean of large numbers is rounded
@@ -65,4 +73,5 @@ def warn_of_saturation(network: Network, start: Controls, rows: FloatArray) -> N
         else:
             found = f"the inputs are as large as {largest}; scale them, for example with "
             found += "sklearn.preprocessing.StandardScaler in a pipeline"
-        warnings.warn(f"every unit is saturated at the start: {found}", UserWarning, stacklevel=5)
+        units = "every unit" if share == 1 else "almost every unit"
+        warnings.warn(f"{units} is saturated at the start: {found}", UserWarning, stacklevel=4)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ocdl import _core
-from ocdl.estimator import defaults
 from ocdl.estimator.samples import Samples
 from ocdl.estimator.settings import optimiser_of
 from ocdl.model.controls import Controls
@@ -22,13 +22,19 @@ DEFAULT_BATCH = 200
 KEPT = ("steps", "first_moment", "second_moment")
 
 
+def adam_of(optimiser: Any, learning_rate: Any, batch_size: Any) -> Adam:
+    """Return the Adam that the parameters of an estimator ask for; they may not ask for another method."""
+    chosen = optimiser_of("adam" if optimiser is None else optimiser, learning_rate, batch_size)
+    if not isinstance(chosen, Adam):
+        raise ValueError(f"partial_fit makes epochs of Adam, got optimiser={optimiser!r}; leave it out, or call fit")
+    is_object = not isinstance(optimiser, (str, type(None)))
+    return chosen if is_object or batch_size is not None else replace(chosen, batch_size=DEFAULT_BATCH)
+
+
 class AdamEpochs:
     """What Adam carries from one portion of the rows to the next."""
 
-    def __init__(self, learning_rate: Any, batch_size: Any, seed: int) -> None:
-        rate = defaults.LEARNING_RATE if learning_rate is None else learning_rate
-        adam = optimiser_of("adam", rate, DEFAULT_BATCH if batch_size is None else batch_size)
-        assert isinstance(adam, Adam)
+    def __init__(self, adam: Adam, seed: int) -> None:
         self.adam, self.seed = adam, seed
         self.rows_seen = 0.0
         self._averages: dict[str, Any] = {}

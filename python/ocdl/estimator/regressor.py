@@ -15,7 +15,7 @@ from ocdl.base.names import counted
 from ocdl.base.validation import FloatArray
 from ocdl.estimator import defaults
 from ocdl.estimator.base import Callback, ODEEstimator
-from ocdl.estimator.samples import Samples, canonical, linear_residuals
+from ocdl.estimator.samples import Samples, canonical, linear_residuals, quartiles
 from ocdl.estimator.settings import KEYWORDS_OF_OTHERS
 from ocdl.model.controls import Controls
 from ocdl.model.losses import Loss
@@ -29,6 +29,9 @@ from ocdl.training.optimisers import Chain, Optimiser
 __all__ = ["ODERegressor"]
 
 CAUTION = 2.5
+ROBUST = ("huber", "quantile")  # losses that do not follow outliers
+FAR = 5.0  # scaled targets beyond are outliers
+NORMAL_QUARTILES = 1.349  # how far apart they are, in standard deviations
 LEAST_NOISE = 0.05  # of the variance of the targets: less is not believed before anything is learned
 
 
@@ -41,8 +44,10 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
     Parameters
     ----------
     loss : {"squared_error", "huber", "quantile", "poisson"}, loss of `ocdl.losses`, or object
-        What is compared with the targets, which are scaled to mean 0 and standard deviation 1 before: the ``delta`` of
-        Huber's loss is in these units. Of "poisson" targets are divided by their mean.
+        What is compared with the targets, which are scaled to mean 0 and standard deviation 1 before. With "huber" and
+        "quantile", which do not follow outliers, the median and the quartiles say how, which do not either: they go to
+        0 and, on average, -0.67 and 0.67, as those of normal numbers; the ``delta`` of Huber's loss is in these units.
+        Of "poisson" targets are divided by their mean.
     alpha : float or "cv"
         The factor of the prior, which is relative to the noise of the targets, taken to be what a linear model leaves;
         all of their variance, where there are no more rows than columns.
@@ -58,7 +63,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
     history_ : History
         Its loss and its score are those of the scaled targets.
     target_mean_, target_scale_ : ndarray of shape (targets,)
-        How the targets were scaled: (y - mean) / scale.
+        How the targets were scaled: (y - mean) / scale; with "huber" and "quantile" the mean is the median.
     n_iter_, status_, alpha_, n_features_in_, feature_names_in_
         As for `ODEClassifier`.
 
@@ -278,7 +283,17 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
             return np.zeros_like(mean), np.where(mean > 0, mean, 1.0)
         if not np.isfinite(mean).all() or not np.isfinite(spread).all():
             raise ValueError("y holds numbers whose squares are beyond the range of float64; scale it down")
+        if self._is_robust:
+            low, median, high = quartiles(targets, weights)
+            is_wide = high > low  # where most targets are one number, the others say what the scale is
+            mean = np.where(is_wide, median, mean)
+            spread = np.where(is_wide, (high - low) / NORMAL_QUARTILES, spread)
         return mean, np.where(spread > 0, spread, 1.0)
+
+    @property
+    def _is_robust(self) -> bool:
+        record = Objective(self.loss).record
+        return isinstance(record, Loss) and record.name in ROBUST
 
     @property
     def _least_target(self) -> float:
@@ -314,7 +329,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         """Return the geometric mean of what a linear model leaves, too much, and of what a weakly held flow does."""
         if self._least_target == 0 or self._own_loss or not _leaves_something(samples):
             return noise
-        residual = samples.y - network.predict(controls, samples.X)
+        residual = self._without_outliers(samples.y - network.predict(controls, samples.X))
         left = float(np.mean(np.average(residual**2, axis=0, weights=samples.row_weights)))
         return float(np.sqrt(noise * np.clip(left, LEAST_NOISE * noise, noise)))
 
@@ -324,9 +339,13 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
             return 1.0
         if not _leaves_something(samples):
             return CAUTION
-        left = float(np.mean(linear_residuals(samples)))
+        left = float(np.mean(linear_residuals(samples._replace(y=self._without_outliers(samples.y)))))
         freedom = len(samples.X) - samples.X.shape[1] - 1
         return CAUTION * float(np.clip(left * len(samples.X) / freedom, LEAST_NOISE, 1.0))
+
+    def _without_outliers(self, numbers: FloatArray) -> FloatArray:
+        """Return targets or residuals, with outliers drawn in where the loss does not follow them."""
+        return np.clip(numbers, -FAR, FAR) if self._is_robust else numbers
 
 
 def _leaves_something(samples: Samples) -> bool:

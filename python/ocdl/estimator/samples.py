@@ -48,6 +48,22 @@ class Samples(NamedTuple):
         )
 
 
+def columns_without_numbers(X: Any) -> list[Any]:
+    """Return the columns of a data frame that cannot be read as numbers; none of what is no data frame."""
+    if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
+        return []
+    columns = {name: np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[name]) for j, name in enumerate(X.columns)}
+    return [name for name, column in columns.items() if column.dtype.kind in "mM" or not _are_numbers(column)]
+
+
+def _are_numbers(column: NDArray[Any]) -> bool:
+    try:
+        column.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def linear_residuals(samples: Samples) -> FloatArray:
     """Return the weighted mean of the squares that a linear model of the rows leaves, for each target.
 
@@ -66,6 +82,16 @@ def linear_residuals(samples: Samples) -> FloatArray:
     left = right_side - design @ np.linalg.lstsq(design, right_side, rcond=None)[0]
     squares: FloatArray = np.sum(left**2, axis=0) / weights.sum()
     return squares
+
+
+def quartiles(targets: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the weighted quartiles of each target, (3, targets)."""
+    found = np.empty((3, targets.shape[1]))
+    for j, column in enumerate(targets.T):
+        order = np.argsort(column, kind="stable")
+        shares = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
+        found[:, j] = np.interp((0.25, 0.5, 0.75), shares, column[order])
+    return found
 
 
 def canonical(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples:

@@ -44,7 +44,7 @@ def judged_from(result: Result, before: float, after: float, tol: float) -> Resu
     if result.status in (*SAID_ALREADY, Status.ROSE, Status.SATURATED) or not _is_above(after, before):
         return result
     status = Status.SATURATED if result.history.gradient_norm[-1] <= tol else Status.ROSE
-    return replace(result, status=status, message=result.message.replace(result.status.value, status.value, 1))
+    return result._ended_as(status)
 
 
 def _is_above(last: float, first: float) -> bool:

@@ -142,6 +142,10 @@ class Result:
         instead = NAMES_OF_OTHERS.get(name)
         raise AttributeError(f"a Result has no {name!r}{f': {instead}' if instead else ''}", name=name, obj=self)
 
+    def _ended_as(self, status: Status) -> Result:
+        """Return the result with another status, which its message says too."""
+        return replace(self, status=status, message=self.message.replace(self.status.value, status.value, 1))
+
     def followed_by(self, other: Result) -> Result:
         """Return the result of a training that went on with another one.
 
