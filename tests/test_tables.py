@@ -227,6 +227,7 @@ def test_an_index_that_was_chosen_is_kept(write: Write, run: Run, tmp_path: Path
         ("a\tb\n1.5\tx, y\n2\tz\n", ["a", "b"], [[1.5, "x, y"], [2.0, "z"]]),
         ("a|b\n1|x\n2|y\n", ["a", "b"], [[1, "x"], [2, "y"]]),
         ('a,b\n"1,5",x\n"2,5",y\n', ["a", "b"], [[1.5, "x"], [2.5, "y"]]),
+        ('a,b\n"1,234",0.5\n"12,345,678",1.5\n', ["a", "b"], [["1,234", 0.5], ["12,345,678", 1.5]]),
         ("# made, by\n# a machine\na,b\n1,2\n# in the middle\n3,4\n", ["a", "b"], [[1, 2], [3, 4]]),
         ("# a,b\n1,2\n3,4\n", ["a", "b"], [[1, 2], [3, 4]]),
         ("#,b\n1,x\n2,y\n", ["#", "b"], [[1, "x"], [2, "y"]]),
@@ -248,6 +249,20 @@ def test_files_are_understood(text: str, names: list[str], rows: list[Any], writ
         assert [[str(cell).strip() for cell in row] for row in sheet.frame.to_numpy(object).tolist()] == [
             [str(cell) for cell in row] for row in rows
         ]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ('a,y\n"1,234",p\n"2,500",q\n999,p\n', [1234, 2500, 999]),
+        ('a,y\n"1,234",p\n"2,5",q\n9,p\n', [1.234, 2.5, 9]),
+        ("a;y\n1.234,5;p\n2,5;q\n1.000.000;p\n", [1234.5, 2.5, 1e6]),
+    ],
+)
+def test_thousands_may_be_set_apart(text: str, numbers: list[float], write: Write) -> None:
+    sheet = read_sheet(write(text))
+    _, values = learn(sheet, ["a"], "y", np.arange(3), scaling=False)
+    assert values[:, 0].tolist() == numbers
 
 
 @pytest.mark.parametrize("text", ["", "?", "NA", "n/a", "NaN", "null", "None", "#N/A"])
@@ -431,6 +446,27 @@ def test_new_tables_that_do_not_fit(text: str, message: str, write: Write, run: 
     assert_error(run("predict", model, write(text)), message)
 
 
+def test_measurements_as_labels_are_refused_with_a_way_out(write: Write, run: Run, tmp_path: Path) -> None:
+    prices = write("a,price\n" + "".join(f"{i},{10 + i % 4}.5\n" for i in range(20)))
+    assert_error(
+        run("train", "--data", prices, "--out", tmp_path / "m"),
+        "column 2 ('price') must have whole numbers or text as labels, it has 10.5; --regression learns measurements",
+    )
+    whole = write("a,price\n" + "".join(f"{i},{i}.0\n" for i in range(20)))
+    assert_error(run("train", "--data", whole, "--out", tmp_path / "m"), "are they measurements?")
+    versions = write("a,version\n" + "".join(f"{i},{'1.5' if i % 2 else 'beta'}\n" for i in range(20)))
+    assert run("train", "--data", versions, *QUICK, "--quiet", "--out", tmp_path / "m")[0] == 0
+
+
+def test_a_table_without_usable_columns_says_why(write: Write, run: Run, tmp_path: Path) -> None:
+    data = write("id,b,y\n" + "".join(f"u{i},,{'pq'[i % 2]}\n" for i in range(80)))
+    assert_error(
+        run("train", "--data", data, "--out", tmp_path / "m"),
+        "no column to learn from; column 1 ('id') is left out: more than 50 different texts; "
+        "column 2 ('b') is left out: no values",
+    )
+
+
 def test_texts_that_were_never_seen_are_one_warning(write: Write, run: Run, tmp_path: Path) -> None:
     model = tmp_path / "m.ocdl"
     data = write("c,d,y\n" + "red,01,p\nblue,2A,q\n" * 5)
@@ -464,6 +500,9 @@ SEVERAL = [f"text {i:02d}" for i in range(MOST_VALUES)]
         (["1.2.2020", "31.12.2021"], Feature("c", 0, "date", format="%d.%m.%Y")),
         (["12/31/2021", "1/2/2020"], Feature("c", 0, "date", format="%m/%d/%Y")),
         (["31/12/2021", "1/2/2020"], Feature("c", 0, "date", format="%d/%m/%Y")),
+        (["31/12/2021 14:30", "1/2/2020 9:05"], Feature("c", 0, "date", format="%d/%m/%Y %H:%M")),
+        (["12/31/2021 2:30 PM", "1/2/2020 9:05 AM"], Feature("c", 0, "date", format="%m/%d/%Y %I:%M %p")),
+        (["1,234", "-12,345,678.5", "999", None], Feature("c", 0)),
         (pd.to_datetime(["2020-01-01", None]), Feature("c", 0, "date", format="ISO8601")),
         (pd.Categorical(["b", "a", None]), Feature("c", 0, "text", values=("a", "b"))),
         (pd.Categorical([3, 1]), Feature("c", 0)),

@@ -25,7 +25,13 @@ examples:
   ocdl demo
   ocdl train --data spiral --out spiral.ocdl
   ocdl predict spiral.ocdl points.csv"""
-OPTIONS_OF_OTHERS = {"output": "--out", "input": "--data", "label": "--target", "epochs": "--max-iter"}
+OPTIONS_OF_OTHERS = {
+    "output": "--out",
+    "input": "--data",
+    "label": "--target",
+    "epochs": "--max-iter",
+    "learning-rate": "--lr",
+}
 FAILED, MISTAKE, INTERRUPTED, NOBODY_READS = (
     1,
     2,

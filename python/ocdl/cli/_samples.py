@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +17,7 @@ from ocdl.base.validation import LabelArray
 from ocdl.cli._output import UserError, shows_progress
 from ocdl.datasets import GENERATORS
 from ocdl.tables.archives import LABELS, sheet_of
-from ocdl.tables.columns import Feature, distinct, numbers_of
+from ocdl.tables.columns import Feature, distinct, number_of, numbers_of
 from ocdl.tables.reading import Choice, Request, read_sheet
 from ocdl.tables.sheet import Sheet, resolved
 from ocdl.tables.source import STDIN
@@ -118,19 +120,22 @@ def _labels(sheet: Sheet, target: str) -> tuple[LabelArray, NDArray[Any]]:
     column = sheet.frame[target]
     if column.dtype == bool:
         return np.arange(len(column)), column.to_numpy()
-    if column.dtype.kind == "f":
-        numbers = column.to_numpy()
-        odd = numbers[~np.isnan(numbers) & (numbers != np.round(numbers))]
-        if len(odd):
-            raise UserError(
-                f"{sheet.source}{sheet.column(target)} must have whole numbers or text as labels, it has {odd[0]}; "
-                "--regression learns measurements"
-            )
     codes, texts = distinct(column)
+    odd = next((text for text in texts if text and not number_of(text, sheet.decimal).is_integer()), None)
+    if odd is not None and are_numbers(texts, sheet.decimal):
+        raise UserError(
+            f"{sheet.source}{sheet.column(target)} must have whole numbers or text as labels, it has {odd}; "
+            "--regression learns measurements"
+        )
     rows = np.flatnonzero((codes >= 0) & (np.array([*texts, ""])[codes] != ""))
     whole = all(WHOLE_NUMBER.fullmatch(text) for text in texts if text)
     known = np.array([int(text or 0) for text in texts] if whole else texts)
     return rows, known[codes[rows]] if len(rows) else known[:0]
+
+
+def are_numbers(labels: Iterable[str], decimal: str) -> bool:
+    """Whether every label is a number, which may be a measurement."""
+    return all(math.isfinite(number_of(label, decimal)) for label in labels if label)
 
 
 def _require_several(labels: NDArray[Any], sheet: Sheet, target: str) -> None:

@@ -28,7 +28,7 @@ from ocdl.cli._output import (
     whole_number,
 )
 from ocdl.cli._parts import trained_in_parts
-from ocdl.cli._samples import Samples, read_samples
+from ocdl.cli._samples import Samples, are_numbers, read_samples
 from ocdl.datasets import GENERATORS
 from ocdl.estimator import defaults
 from ocdl.model.architecture import PRESET_ALIASES, PRESETS
@@ -256,7 +256,7 @@ def _split(samples: Samples, share: float, arguments: argparse.Namespace) -> tup
             doubt = f" (there are {n_classes} classes: are they measurements? --regression learns those)"
             raise UserError(
                 f"class {alone!r} has one sample, which cannot be trained on and held out; --test-size 0 holds nothing "
-                f"out{doubt if samples.targets.dtype.kind == 'i' else ''}"
+                f"out{doubt if are_numbers(map(str, classes), samples.sheet.decimal) else ''}"
             )
     if min(held_out, len(places) - held_out) < n_classes:
         raise UserError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocdl.base.validation import FloatArray, LabelArray
-from ocdl.tables.dialect import MISSING, NUMBER
+from ocdl.tables.dialect import GROUPED, MISSING, NUMBER, OTHER_MARK
 from ocdl.tables.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ SHARE_OF_NUMBERS = 0.9  # of the cells, from which on the others count as missin
 DATES = (
     *("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%m/%d/%y", "%d-%m-%Y"),
     *("%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
+    *("%d.%m.%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S"),
+    *("%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p"),
 )
 BOOLEANS = {"true": 1.0, "false": 0.0}
 NOTHING, STRANGE = "no values", "neither numbers nor texts nor dates"  # why a column is left out
@@ -100,7 +102,7 @@ def _recognised_by_texts(sheet: Sheet, name: str, codes: LabelArray, texts: list
         return NOTHING
     if all(text.lower() in BOOLEANS for text in present):
         return Feature(name, position, "boolean")
-    numbers = np.array([math.nan if text in MISSING else _number(text, sheet.decimal) for text in texts])
+    numbers = np.array([math.nan if text in MISSING else number_of(text, sheet.decimal) for text in texts])
     counts = np.bincount(codes[codes >= 0], minlength=len(texts))
     there = np.array([text not in MISSING for text in texts])
     odd = [text for text, number in zip(texts, numbers, strict=True) if math.isnan(number) and text not in MISSING]
@@ -145,7 +147,7 @@ def _numbers(sheet: Sheet, feature: Feature, name: str) -> FloatArray:
     if types.is_numeric_dtype(column.dtype):
         return column.to_numpy(np.float64, na_value=np.nan)
     codes, texts = distinct(column)
-    found = np.array([math.nan if text in MISSING else _number(text, sheet.decimal) for text in texts])
+    found = np.array([math.nan if text in MISSING else number_of(text, sheet.decimal) for text in texts])
     return _spread(sheet, feature, name, codes, texts, found, "{} is no number")
 
 
@@ -186,7 +188,10 @@ def _spread(
     return np.append(found, math.nan)[codes]
 
 
-def _number(text: str, decimal: str) -> float:
+def number_of(text: str, decimal: str) -> float:
+    """Return the number that a text is, NaN where it is none."""
+    if GROUPED[decimal].fullmatch(text):
+        text = text.replace(OTHER_MARK[decimal], "")
     if NUMBER[decimal].fullmatch(text):
         return float(text.replace(",", "."))
     return math.inf if text.lower().lstrip("+-") in INFINITE else math.nan

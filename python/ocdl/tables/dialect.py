@@ -29,6 +29,11 @@ NUMBER = {
     ",": re.compile(rf"[+-]?([0-9]+,?[0-9]*|,[0-9]+){EXPONENT}"),
 }
 FRACTION = {mark: re.compile(rf"[+-]?[0-9]*{re.escape(mark)}[0-9]+{EXPONENT}") for mark in NUMBER}
+OTHER_MARK = {".": ",", ",": "."}  # which may stand between thousands
+GROUPED = {
+    mark: re.compile(rf"[+-]?[1-9][0-9]{{0,2}}({re.escape(other)}[0-9]{{3}})+({re.escape(mark)}[0-9]*)?")
+    for mark, other in OTHER_MARK.items()
+}
 DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T][0-9:.]+.*)?")
 MISSING = (
     *("", "?", "NA", "Na", "na", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "-NaN", "-nan"),
@@ -150,8 +155,10 @@ def _require_closed_quotes(source: Source, lines: Sequence[str], separator: str,
 
 def _decimal_mark(separator: str, rows: list[_Row]) -> str:
     cells = [cell for row in rows for cell in row.cells]
-    commas, dots = (sum(bool(FRACTION[mark].fullmatch(cell)) for cell in cells) for mark in ",.")
-    return "," if commas > dots or (separator == ";" and not dots) else "."
+    commas, dots = ([cell for cell in cells if FRACTION[mark].fullmatch(cell)] for mark in ",.")
+    if separator == "," and all(GROUPED["."].fullmatch(cell) for cell in commas):
+        return "."  # the commas, if there are any, stand between thousands
+    return "," if len(commas) > len(dots) or (separator == ";" and not dots) else "."
 
 
 def _has_header(rows: list[_Row], label: int | None, known: Collection[str], decimal: str) -> bool:
@@ -162,15 +169,18 @@ def _has_header(rows: list[_Row], label: int | None, known: Collection[str], dec
     first = rows[0].cells
     if known and set(known) <= set(first):
         return True
-    number = NUMBER[decimal]
-    values = [bool(number.fullmatch(cell) or DATE.fullmatch(cell) or cell in MISSING[1:]) for cell in first]
+    values = [bool(_is_number(cell, decimal) or DATE.fullmatch(cell) or cell in MISSING[1:]) for cell in first]
     if not any(values):
         return any(first)
     if label is None or not -len(first) <= label < len(first) or len(rows) == 1:
         return False
     if values[label] or not first[label] or sum(values) < len(first) - 1:
         return False
-    return all(len(row.cells) == len(first) and number.fullmatch(row.cells[label]) for row in rows[1:])
+    return all(len(row.cells) == len(first) and _is_number(row.cells[label], decimal) for row in rows[1:])
+
+
+def _is_number(cell: str, decimal: str) -> bool:
+    return bool(NUMBER[decimal].fullmatch(cell) or GROUPED[decimal].fullmatch(cell))
 
 
 def _in_comment(line: str, separator: str, rows: list[_Row], decimal: str) -> list[str] | None:

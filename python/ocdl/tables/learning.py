@@ -66,10 +66,11 @@ def _usable(sheet: Sheet, candidates: Iterable[str], keep_index: bool) -> list[F
             warn(f"{sheet.source}{sheet.column(name)} has numbers, and texts that count as missing: {texts}")
         elif sheet.named and _counts_rows(sheet, name):
             warn(f"{sheet.source}{sheet.column(name)} counts the rows; leave it out if that means nothing")
-    for reason, columns in left_out.items():
-        warn(f"{sheet.source}{listed(columns)} {'is' if len(columns) == 1 else 'are'} left out: {reason}")
+    said = [f"{listed(names)} {'is' if len(names) == 1 else 'are'} left out: {why}" for why, names in left_out.items()]
     if not found:
-        raise TableError(f"{sheet.source}there is no column to learn from")
+        raise TableError(f"{sheet.source}there is no column to learn from; {'; '.join(said)}")
+    for sentence in said:
+        warn(f"{sheet.source}{sentence}")
     return found
 
 

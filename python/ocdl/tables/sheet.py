@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ocdl.base.names import did_you_mean
@@ -71,7 +72,11 @@ class Sheet:
 
     def position(self, name: str) -> int:
         """Return where a column stands in the whole table."""
-        return self.positions[list(self.frame.columns).index(name)]
+        return self._places[name]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return dict(zip(self.frame.columns, self.positions, strict=True))
 
     def column(self, name: str) -> str:
         """Return how a message calls a column."""
