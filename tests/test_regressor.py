@@ -93,6 +93,13 @@ def test_huber_does_not_follow_outliers() -> None:
 
 
 @pytest.mark.parametrize("loss", ["huber", "quantile"])
+def test_other_losses_learn_what_is_not_linear_too(loss: str) -> None:
+    X, y = friedman()
+    assert LinearRegression().fit(X, y).score(X, y) < 0.8
+    assert ODERegressor(loss=loss, random_state=0).fit(X, y).score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("loss", ["huber", "quantile"])
 def test_one_gross_outlier_does_not_hide_the_other_targets(loss: str) -> None:
     """It would make the standard deviation, by which targets are scaled, as large as itself."""
     rng = np.random.default_rng(0)

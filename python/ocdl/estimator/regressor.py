@@ -31,6 +31,7 @@ __all__ = ["ODERegressor"]
 CAUTION = 2.5
 ROBUST = ("huber", "quantile")  # losses that do not follow outliers
 FAR = 5.0  # scaled targets beyond are outliers
+QUANTILE_STEEPNESS = 0.5
 NORMAL_QUARTILES = 1.349  # how far apart they are, in standard deviations
 LEAST_NOISE = 0.05  # of the variance of the targets: less is not believed before anything is learned
 
@@ -330,7 +331,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         if self._least_target == 0 or self._own_loss or not _leaves_something(samples):
             return noise
         residual = self._without_outliers(samples.y - network.predict(controls, samples.X))
-        left = float(np.mean(np.average(residual**2, axis=0, weights=samples.row_weights)))
+        left = float(np.mean(np.average(residual**2, axis=0, weights=samples.row_weights))) * self._steepness
         return float(np.sqrt(noise * np.clip(left, LEAST_NOISE * noise, noise)))
 
     def _noise(self, samples: Samples) -> float:
@@ -338,10 +339,16 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         if self._least_target == 0:
             return 1.0
         if not _leaves_something(samples):
-            return CAUTION
+            return CAUTION * self._steepness
         left = float(np.mean(linear_residuals(samples._replace(y=self._without_outliers(samples.y)))))
         freedom = len(samples.X) - samples.X.shape[1] - 1
-        return CAUTION * float(np.clip(left * len(samples.X) / freedom, LEAST_NOISE, 1.0))
+        return CAUTION * self._steepness * float(np.clip(left * len(samples.X) / freedom, LEAST_NOISE, 1.0))
+
+    @property
+    def _steepness(self) -> float:
+        """How much a residual of the size of the noise weighs, beside half of its square."""
+        record = Objective(self.loss).record
+        return QUANTILE_STEEPNESS if isinstance(record, Loss) and record.name == "quantile" else 1.0
 
     def _without_outliers(self, numbers: FloatArray) -> FloatArray:
         """Return targets or residuals, with outliers drawn in where the loss does not follow them."""
