@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_circles, make_moons
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_circles,
+    make_classification,
+    make_moons,
+)
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -87,9 +95,10 @@ def test_a_training_that_has_hardly_begun_says_so(kind: Any, alpha: float) -> No
 
 
 def test_a_first_phase_that_is_not_finite_is_the_last_one() -> None:
+    rows, _ = make_classification(300, 8, n_informative=5, n_classes=3, flip_y=0.1, random_state=1)
     model = ODERegressor(optimiser="gd", learning_rate=50.0, random_state=0)
     with pytest.warns(ConvergenceWarning, match="not finite.*smaller steps"):
-        model.fit(X, X[:, 0] * X[:, 1])
+        model.fit(rows, rows[:, 0] * rows[:, 1] + rows[:, 2])
     assert model.status_ is Status.NOT_FINITE
 
 
