@@ -339,7 +339,8 @@ BOOST_AUTO_TEST_CASE(a_training_over_parts_has_the_bits_of_one_with_the_samples_
       std::vector<TrainingRecord> records(8);
       training.start(watch);
       training.run(8, 1e9, records.data(), watch);
-      return training.iterate().controls;
+      const auto& trained = training.iterate().controls;
+      return std::vector<double>(trained.begin(), trained.end());
     };
     SamplesEvaluator<double> in_memory(p.net, p.data(), p.objective);
     const std::vector<double> alone = train(in_memory);
