@@ -181,7 +181,7 @@ class TestWeights:
     @pytest.mark.parametrize("weight", [1j, np.nan, "much"])
     def test_a_weight_that_stands_for_all_is_a_real_number(self, weight: Any) -> None:
         X, y = moons()
-        with pytest.raises((TypeError, ValueError), match="sample_weight must be|could not convert"):
+        with pytest.raises((TypeError, ValueError), match=r"sample_weight must be|could not convert"):
             quick().fit(X, y, sample_weight=weight)
 
     def test_class_weight(self) -> None:

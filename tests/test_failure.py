@@ -104,11 +104,11 @@ def test_a_first_phase_that_is_not_finite_is_the_last_one() -> None:
 
 @pytest.mark.parametrize("kind", [ODEClassifier, ODERegressor])
 def test_columns_of_very_different_scales_are_a_warning(kind: Any) -> None:
-    rows = np.random.default_rng(0).standard_normal((200, 10)) * 10.0 ** np.arange(-5, 5)
+    rows = np.random.default_rng(0).standard_normal((200, 10)) * 10.0 ** np.arange(-3, 7)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         kind(random_state=0).fit(rows, Y)
-    assert re.match("almost every unit is saturated .*StandardScaler", str(caught[0].message))
+    assert re.match("every unit is saturated .*StandardScaler", str(caught[0].message))
     assert {warning.filename for warning in caught} == {__file__}
 
 
@@ -137,7 +137,8 @@ def test_a_good_training_warns_of_nothing(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = make_pipeline(StandardScaler(), ODEClassifier(random_state=0)).fit(rows, labels)
-    assert model.score(rows, labels) > 0.85
+        as_they_are = ODEClassifier(random_state=0).fit(rows, labels)
+    assert min(model.score(rows, labels), as_they_are.score(rows, labels)) > 0.85
 
 
 # ---- what the estimators refuse, and take ----

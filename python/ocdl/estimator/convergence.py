@@ -18,7 +18,6 @@ STILL_FALLING = 0.9  # of the loss a tenth of the iterations ago: there is more 
 FEWEST_LOOKED_AT = 10  # iterations: one alone says little
 NEXT_TO_NOTHING = 0.01  # of the first loss: what comes is not worth a warning
 ROWS_LOOKED_AT = 500  # for saturated units
-ALMOST_ALL = 0.99  # of the units at these rows
 ADVICE = {
     Status.NOT_FINITE: "scale the inputs, or choose smaller steps of the optimiser",
     Status.ROSE: "choose a smaller learning rate or another optimiser, and scale the inputs",
@@ -64,8 +63,7 @@ def warn_of_saturation(network: Network, start: Controls, rows: FloatArray) -> N
     K, b = (parts[name][0].reshape(-1, *parts[name].shape[-n:])[0] for name, n in (("K", 2), ("b", 1)))
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.abs(state @ K.T + b)
-    share = np.mean(size > flat_beyond)
-    if share >= ALMOST_ALL:
+    if np.all(size > flat_beyond):
         column = int(np.abs(sample).max(axis=0).argmax())
         largest = f"{np.abs(sample[:, column]).max():.3g}"
         if np.ptp(sample[:, column]) == 0:  # a scaler may leave it so: the mean of large numbers is rounded
@@ -73,5 +71,4 @@ def warn_of_saturation(network: Network, start: Controls, rows: FloatArray) -> N
         else:
             found = f"the inputs are as large as {largest}; scale them, for example with "
             found += "sklearn.preprocessing.StandardScaler in a pipeline"
-        units = "every unit" if share == 1 else "almost every unit"
-        warnings.warn(f"{units} is saturated at the start: {found}", UserWarning, stacklevel=4)
+        warnings.warn(f"every unit is saturated at the start: {found}", UserWarning, stacklevel=4)
