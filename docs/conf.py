@@ -8,6 +8,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+# Two processes build the site. Beside them more threads only wait for each other, above all those of two libraries.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import ocdl
 
 HERE = Path(__file__).parent
