@@ -583,13 +583,21 @@ def test_a_good_link_takes_back_what_was_said_of_a_bad_one(open_page: Open) -> N
     assert page.is_hidden("#notice")
 
 
+WITHOUT_A_FRAME = """() => {
+  const { engine } = playground;
+  const look = engine.look.bind(engine);
+  engine.look = (given) => look({ ...given, frame: null });
+}"""
+
+
 def test_a_failure_of_the_worker_is_told(open_page: Open) -> None:
     page = open_page("#optimiser=Adam")
     page.click("#play")
     page.wait_for_function("() => playground.frame?.iteration > 0")
-    page.evaluate("() => playground.engine.look({ layer: 0, frame: null, grid: 2 })")
+    page.evaluate(WITHOUT_A_FRAME)
     assert re.match(r"The training stopped: .*\. Reset starts it anew\.", notice(page))
     assert page.inner_text("#play").endswith("Train")
+    page.evaluate("() => delete playground.engine.look")
     page.click("#reset")
     page.click("#step")
     page.wait_for_function("() => playground.frame?.iteration === 1")
