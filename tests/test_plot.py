@@ -16,8 +16,10 @@ from subprocesses import run_python
 matplotlib.use("Agg")
 from matplotlib import pyplot
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -96,6 +98,44 @@ def test_every_sample_is_drawn_with_its_class(name: str, dim: int, classes: int,
     assert (scene.background is not None) == has_background
     assert ("no background" in scene.ax.get_title()) == (name == "prediction" and dim == 3)
     scene.ax.get_figure(root=True).draw_without_rendering()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_no_class_hides_another(classes: int) -> None:
+    """Of what it covers alone, each class keeps about the same share where all lie on each other."""
+    X, y = np.random.default_rng(0).normal(size=(3000, 2)), np.arange(3000) % classes
+    fig = Figure(dpi=100)
+    points = plot.data(X, y, legend=False, ax=fig.add_subplot()).points
+    canvas = FigureCanvasAgg(fig)
+
+    def covered() -> np.ndarray:
+        canvas.draw()
+        pixels = np.asarray(canvas.buffer_rgba())[..., :3] / 255
+        return np.array([np.sum(np.abs(pixels - own.get_facecolor()[0, :3]).max(axis=-1) < 0.02) for own in points])
+
+    together, alone = covered(), np.zeros(classes)
+    for i in range(classes):
+        for j, own in enumerate(points):
+            own.set_visible(i == j)
+        alone[i] = covered()[i]
+    shares = together / alone
+    assert shares.min() > 0.7 * shares.max()
+    assert [len(own.get_offsets()) for own in points] == [3000 // classes] * classes  # whatever was drawn last
+
+
+def test_the_keys_of_a_legend_are_drawn() -> None:
+    fig = Figure(dpi=100)
+    scene = plot.data(np.zeros((2, 2)), [0, 1], ax=fig.add_subplot())
+    for points in scene.points:
+        points.set_visible(False)
+    (legend,) = [child for child in scene.ax.get_children() if isinstance(child, Legend)]
+    for key in legend.legend_handles:
+        key.set_visible(True)
+    canvas = FigureCanvasAgg(fig)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[..., :3] / 255
+    for points in scene.points:
+        assert (np.abs(pixels - points.get_facecolor()[0, :3]).max(axis=-1) < 0.02).any()
 
 
 def test_two_classes_are_blue_and_red_and_white_between() -> None:

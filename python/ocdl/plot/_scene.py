@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
 from matplotlib.collections import PathCollection
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.contour import QuadContourSet
 from matplotlib.image import AxesImage
+from matplotlib.markers import MarkerStyle
+from matplotlib.transforms import IdentityTransform
 
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.plot._classes import Classes
@@ -63,20 +66,52 @@ def draw_points(ax: Axes, positions: FloatArray, numbers: LabelArray, classes: C
     side = min(ax.bbox.width, ax.bbox.height) / (fig.dpi if fig is not None else 100)
     size = float(np.clip(9000 / len(positions), 14, 36) * np.clip(side / ORDINARY, 0.6, 1))
     looks = zip(classes.colours, classes.markers, classes.labels, strict=True)
-    return [
-        ax.scatter(
-            positions[numbers == i, 0],
-            positions[numbers == i, 1],
-            s=size,
-            color=colour,
-            marker=marker,
+    drawn: list[PathCollection] = []
+    for i, (colour, marker, label) in enumerate(looks):
+        style = MarkerStyle(marker)
+        points = _InTurns(
+            [style.get_path().transformed(style.get_transform())],
+            [size],
+            offsets=positions[numbers == i],
+            offset_transform=ax.transData,
+            facecolors=colour,
             edgecolors="white",
             linewidths=0.1 * size**0.5,
             label=label,
             zorder=3,
         )
-        for i, (colour, marker, label) in enumerate(looks)
-    ]
+        points.set_transform(IdentityTransform())
+        points.together = drawn
+        drawn.append(points)
+        ax.add_collection(points)
+    return drawn
+
+
+class _InTurns(PathCollection):
+    """The points of a class. The last class draws those of all in turns, so that none hides another.
+
+    Each turn begins with another class and is half of the points that are left, from everywhere: what is drawn last is
+    a single one of each class.
+    """
+
+    together: Sequence[PathCollection] = ()
+
+    def draw(self, renderer: RendererBase) -> None:
+        if not self.together:  # the key in a legend
+            super().draw(renderer)
+            return
+        shown = [points for points in self.together if points.axes is self.axes and points.get_visible()]
+        if not shown or shown[-1] is not self:
+            return
+        places = [np.asarray(points.get_offsets()) for points in shown]
+        for turn in range(max(map(len, places)).bit_length()):
+            for i in range(len(shown)):
+                number = (turn + i) % len(shown)
+                shown[number].set_offsets(places[number][2**turn - 1 :: 2 ** (turn + 1)])
+                PathCollection.draw(shown[number], renderer)
+        for points, everywhere in zip(shown, places, strict=True):
+            points.set_offsets(everywhere)
+            points.stale = False
 
 
 def draw_background(
