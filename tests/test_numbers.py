@@ -243,6 +243,16 @@ def arguments_of_the_estimator() -> dict[str, Argument]:
         "ODERegressor.partial_fit y": Argument(lambda v: fitted(ODERegressor).partial_fit(X, v), (4,), theirs),
         "ODERegressor.predict X": Argument(lambda v: NUMBERS.predict(v), (4, 2), theirs),
     }
+    for kind, targets in ((ODEClassifier, Y), (ODERegressor, X[:, 0])):
+
+        def watched(seen: Any, kind: Any = kind, targets: Any = targets) -> Any:
+            return fitted(kind, early_stopping=True).fit(X, targets, eval_set=seen)
+
+        found |= {
+            f"{kind.__name__}.fit eval_set": Argument(watched, None, f"eval_set|{theirs}"),
+            f"{kind.__name__}.fit X of eval_set": Argument(lambda v, w=watched, t=targets: w((v, t)), (4, 2), theirs),
+            f"{kind.__name__}.fit y of eval_set": Argument(lambda v, w=watched: w((X, v)), (4,), theirs),
+        }
     for method in ("predict", "predict_proba", "decision_function", "transform", "trajectory"):
         found[f"ODEClassifier.{method} X"] = Argument(lambda v, m=method: getattr(MODEL, m)(v), (4, 2), theirs)
     for kind, targets in ((ODEClassifier, Y), (ODERegressor, X[:, 0])):

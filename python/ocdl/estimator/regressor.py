@@ -309,7 +309,14 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
             )
         if targets.min() < self._least_target:
             raise ValueError(f"y has the target {targets.min()}; the loss {self.loss!r} takes none below 0")
-        return np.ascontiguousarray((targets - self.target_mean_) / self.target_scale_)
+        with np.errstate(over="ignore"):
+            scaled = np.ascontiguousarray((targets - self.target_mean_) / self.target_scale_)
+        if not np.isfinite(scaled).all():
+            raise ValueError(
+                f"y has the target {targets[~np.isfinite(scaled)][0]}, and those that the model has learned spread by "
+                f"{self.target_scale_.min():.3g}: the one divided by the other overflows"
+            )
+        return scaled
 
     def _stored_targets(self) -> dict[str, Any]:
         return {"mean": self.target_mean_.tolist(), "scale": self.target_scale_.tolist(), "single": self._is_single}
