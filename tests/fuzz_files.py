@@ -9,9 +9,11 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import make_golden as golden
 import numpy as np
 import pytest
 
@@ -23,6 +25,7 @@ from ocdl.tables.model import load_model
 Change = Callable[[dict[str, Any], dict[str, Any]], object]  # of the header and of the description in it
 
 OLD_ESTIMATORS = ("estimator", "estimator_of_texts", "estimator_with_parts", "command_line", "regressor", "table")
+OLD_CHECKPOINTS = ("adam_on_batches", "chain", "newton_cg", "simplex", "single_precision", "validated")
 METHOD = Tableau([[0, 0], [0.7, 0]], [1 - 1 / 1.4, 1 / 1.4], [0.1, 0.7], name="mine")
 SMALL = [
     Network(1, 1),
@@ -225,6 +228,10 @@ def resumed(training: dict[str, Any], path: Path, **arguments: Any) -> ocdl.Resu
     return ocdl.train(net, u, *LITTLE_DATA, **(defaults | settings | arguments))
 
 
+def resumed_golden(name: str, path: Path) -> ocdl.Result:
+    return golden.training(name, max_iter=golden.STORED + 2, resume=path)
+
+
 def use_model(path: Path) -> None:
     model = load(path)
     assert np.isfinite(model.controls.to_vector()).all()
@@ -247,10 +254,10 @@ def use_estimator(path: Path) -> None:
             raise
 
 
-def use_checkpoint(training: dict[str, Any]) -> Callable[[Path], None]:
+def use_checkpoint(resume: Callable[[Path], ocdl.Result]) -> Callable[[Path], None]:
     def use(path: Path) -> None:
         try:
-            result = resumed(training, path)
+            result = resume(path)
         except ValueError as error:
             if str(error).startswith("resume: the checkpoint "):  # it belongs to another training
                 raise ModelFileError from error
@@ -268,6 +275,10 @@ def targets(kind: str, path: Path) -> list[tuple[bytes, Callable[[Path], None]]]
         for name in OLD_ESTIMATORS:
             path.write_bytes((Path(__file__).parent / "golden" / f"{name}.ocdl").read_bytes())
             found.append((path.read_bytes(), use_estimator))
+    elif kind == "old checkpoints":
+        for name in OLD_CHECKPOINTS:
+            path.write_bytes((golden.FOLDER / f"checkpoint_{name}.ocdl").read_bytes())
+            found.append((path.read_bytes(), use_checkpoint(partial(resumed_golden, name))))
     elif kind == "models":
         for net in SMALL:
             save(path, net, controls(net), **METADATA)
@@ -275,7 +286,7 @@ def targets(kind: str, path: Path) -> list[tuple[bytes, Callable[[Path], None]]]
     else:
         for training in TRAININGS:
             resumed(training, path, max_iter=10, resume=None, checkpoint=path)
-            found.append((path.read_bytes(), use_checkpoint(training)))
+            found.append((path.read_bytes(), use_checkpoint(partial(resumed, training))))
     return found
 
 

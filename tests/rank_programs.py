@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -185,7 +186,10 @@ def failing(comm: Any, how: str, rank: int, timeout: float = 60.0, checkpoint: s
     optimiser: Any = ocdl.GradientDescent(1e-3)
     if checkpoint is not None:
         more |= {"checkpoint": checkpoint, "checkpoint_every": 1}
-    if how == "bad row" and is_it:
+    if how == "full disk" and is_it:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
+    elif how == "bad row" and is_it:
         p["X"] = p["X"].copy()
         p["X"][cuts("equal", comm.size)[rank] * SHARD + 5, 1] = np.nan
     elif how == "callback":

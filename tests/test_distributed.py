@@ -131,6 +131,19 @@ def test_a_rank_that_does_not_come_is_named(how: str) -> None:
     assert done.seconds < 30
 
 
+def test_a_full_disk_ends_all_ranks_and_keeps_the_last_checkpoint(tmp_path: Path) -> None:
+    """The first rank writes; the others do not wait for it, and learn why."""
+    path = tmp_path / "checkpoint"
+    path.write_text("the old one")
+    done = launch(3, "failing", how="full disk", rank=0, checkpoint=str(path), most_seconds=60)
+    assert done.code != 0
+    reason = f"OSError: [Errno 27] File too large: {str(path)!r}"
+    assert f"rank 0: {reason}" in done.err
+    assert [f"rank {rank}: RankError: rank 0 has failed: {reason}" in done.err for rank in (1, 2)] == [True, True]
+    assert path.read_text() == "the old one"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_killed_rank_ends_the_job_and_the_last_checkpoint_resumes(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     done = launch(3, "failing", how="killed", rank=1, checkpoint=str(path), most_seconds=60)

@@ -197,13 +197,15 @@ def test_changed_files_are_refused_or_harmless(kind: str, path: Path) -> None:
     survive(kind, path, 1000)
 
 
-def test_changed_files_of_earlier_versions_are_refused_or_harmless(path: Path) -> None:
-    survive("old estimators", path, 600)
+@pytest.mark.parametrize("kind", ["old estimators", "old checkpoints"])
+def test_changed_files_of_earlier_versions_are_refused_or_harmless(kind: str, path: Path) -> None:
+    survive(kind, path, 600)
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_changed_files_of_earlier_versions(path: Path, soak: Soak) -> None:
-    soak.measured(survive("old estimators", path, soak.times(100_000, least=600)))
+@pytest.mark.parametrize("kind", ["old estimators", "old checkpoints"])
+def test_fifty_thousand_changed_files_of_earlier_versions(kind: str, path: Path, soak: Soak) -> None:
+    soak.measured(survive(kind, path, soak.times(50_000, least=600)))
 
 
 @pytest.mark.slow
