@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import json
 import os
 import random
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -99,16 +97,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(command: Command, folder: Path, **settings: object) -> subprocess.Popen[str]:
-    argv = [sys.executable, "-m", "ocdl", *command.argv]
-    return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
-        argv,
+def start(command: Command, folder: Path, first: str = "") -> subprocess.Popen[str]:
+    """Run a command in a process that executes some code first, which the command inherits the effects of."""
+    become = "import os, sys; os.execv(sys.executable, [sys.executable, '-m', 'ocdl', *sys.argv[1:]])"
+    return subprocess.Popen(
+        [sys.executable, "-c", f"{first}\n{become}", *command.argv],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
-        **settings,
     )
 
 
@@ -210,26 +208,31 @@ def with_an_old_file(command: Command, folder: Path) -> dict[str, bytes]:
     return files_in(folder)
 
 
+FULL_DISK = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
+"""
+
+
 @pytest.mark.parametrize("name", commands())
 def test_a_full_disk_keeps_the_old_file(name: str, folder: Path) -> None:
     command = COMMANDS[name]
     before = with_an_old_file(command, folder)
 
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
-
-    said = complaint(start(command, folder, preexec_fn=limit))
+    said = complaint(start(command, folder, FULL_DISK))
     assert said.startswith("ocdl: error: File too large")
     assert command.writes.partition("/")[0] in said
     assert files_in(folder) == before
 
 
-def without_roots_power() -> None:
-    """Let permissions hold for root as well, who may otherwise write everywhere: without CAP_DAC_OVERRIDE."""
-    if os.geteuid() == 0:
-        drop_from_bounding_set, dac_override = 24, 1
-        assert ctypes.CDLL(None).prctl(drop_from_bounding_set, dac_override, 0, 0, 0) == 0
+# Permissions hold for root as well, who may otherwise write everywhere, without CAP_DAC_OVERRIDE.
+WITHOUT_ROOTS_POWER = """
+import ctypes, os
+if os.geteuid() == 0:
+    drop_from_bounding_set, dac_override = 24, 1
+    assert ctypes.CDLL(None).prctl(drop_from_bounding_set, dac_override, 0, 0, 0) == 0
+"""
 
 
 @pytest.mark.parametrize("name", commands())
@@ -240,7 +243,7 @@ def test_a_folder_that_is_read_only_is_refused_before_the_work(name: str, folder
     for path in folders:
         path.chmod(0o555)
     try:
-        said = complaint(start(command, folder, preexec_fn=without_roots_power))
+        said = complaint(start(command, folder, WITHOUT_ROOTS_POWER))
     finally:
         for path in folders:
             path.chmod(0o755)
@@ -259,10 +262,8 @@ def test_a_place_below_a_file_is_refused_before_the_work(name: str, folder: Path
 
 @pytest.mark.parametrize("layers", [10**6, 10**8])
 def test_a_limit_on_memory_ends_in_one_line_that_names_the_size(layers: int, folder: Path) -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (2 * 10**9, resource.RLIM_INFINITY))
-
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2 * 10**9, resource.RLIM_INFINITY))"
     argv = ("train", "--data", "data.csv", "--layers", str(layers), "--max-iter", "2", "--out", "new.ocdl")
-    said = complaint(start(Command(argv, "", ocdl.load), folder, preexec_fn=limit))
+    said = complaint(start(Command(argv, "", ocdl.load), folder, limit))
     assert re.search(r"not enough memory: .* \d.* [MGT]B", said), said
     assert not (folder / "new.ocdl").exists()
