@@ -65,27 +65,9 @@ class LossSeed : public Seed<T> {
   bool needs_outputs() const override { return true; }
   Index scratch_size() const override { return (outputs_ + 1) * tile_width<T>; }
 
-  /// The sums of the weighted losses, and their slopes times the scale. Out of line: where the type is known,
-  /// as in `output_slopes`, all losses would be inlined, and GCC 12 crashes on seven of them.
-  [[gnu::noinline]] void evaluate(const Block& block, Range tiles, const T* z, T* slopes, T* scratch,
-                                  Wide<T>* values) const override {
-    const Index size = outputs_ * tile_width<T>, count = tiles.end - tiles.begin;
-    T *targets = scratch, *weights = scratch + count * size;
-    for (Index t = 0; t < count; ++t)
-      fill(block, tiles.begin + t, targets + t * size, weights + t * tile_width<T>);
-    std::visit(
-        [&](const auto& record) {
-          for (Index t = 0; t < count; ++t) {
-            const OutputTile<T> tile{outputs_, z + t * size, targets + t * size, weights + t * tile_width<T>};
-            T* dz = slopes ? slopes + t * size : nullptr;
-            values[t] = tile_loss(record, tile, dz);
-            if constexpr (is_dual<T>)
-              if (gauss_newton_) keep_curvature(record, tile, dz);
-          }
-        },
-        loss_);
-    for (Index n = 0; slopes && n < count * size; ++n) slopes[n] *= T(scale_);
-  }
+  /// The sums of the weighted losses, and their slopes times the scale.
+  void evaluate(const Block& block, Range tiles, const T* z, T* slopes, T* scratch,
+                Wide<T>* values) const override;
 
  private:
   Index outputs_;
@@ -122,6 +104,29 @@ class LossSeed : public Seed<T> {
     }
   }
 };
+
+/// Out of line: where the type is known, as in `output_slopes`, all losses would be inlined, and GCC 12
+/// crashes on seven of them.
+template <class T>
+[[gnu::noinline]] void LossSeed<T>::evaluate(const Block& block, Range tiles, const T* z, T* slopes,
+                                             T* scratch, Wide<T>* values) const {
+  const Index size = outputs_ * tile_width<T>, count = tiles.end - tiles.begin;
+  T *targets = scratch, *weights = scratch + count * size;
+  for (Index t = 0; t < count; ++t)
+    fill(block, tiles.begin + t, targets + t * size, weights + t * tile_width<T>);
+  std::visit(
+      [&](const auto& record) {
+        for (Index t = 0; t < count; ++t) {
+          const OutputTile<T> tile{outputs_, z + t * size, targets + t * size, weights + t * tile_width<T>};
+          T* dz = slopes ? slopes + t * size : nullptr;
+          values[t] = tile_loss(record, tile, dz);
+          if constexpr (is_dual<T>)
+            if (gauss_newton_) keep_curvature(record, tile, dz);
+        }
+      },
+      loss_);
+  for (Index n = 0; slopes && n < count * size; ++n) slopes[n] *= T(scale_);
+}
 
 /// The losses without the regulariser, of a piece of the data that knows its scale, after `start_sum` and the
 /// pieces before it: the sums by the controls and the value, not yet scaled, stay in the workspace's tree.
@@ -176,5 +181,15 @@ void output_slopes(const Objective& objective, const Data<T>& data, Index output
     plane_to_rows(dz, count, outputs, outputs, slopes + first * outputs);
   }
 }
+
+// Compiled once, in objective.cpp.
+extern template class LossSeed<double>;
+extern template class LossSeed<float>;
+extern template double value_and_derivatives<double>(const Network&, const double*, const Data<double>&,
+                                                     const Objective&, const Derivatives<double>&,
+                                                     Workspace<double>&, const BlockPlan&);
+extern template double value_and_derivatives<float>(const Network&, const float*, const Data<float>&,
+                                                    const Objective&, const Derivatives<float>&,
+                                                    Workspace<float>&, const BlockPlan&);
 
 }  // namespace ocdl

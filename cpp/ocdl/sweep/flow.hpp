@@ -151,4 +151,14 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
   if (workspace.watch) workspace.watch->throw_if_stopped();
 }
 
+// Compiled once, in flow.cpp.
+extern template void forward<double>(const Network&, const double*, const double*, Index,
+                                     const ForwardResults<double>&, Workspace<double>&);
+extern template void forward<float>(const Network&, const float*, const float*, Index,
+                                    const ForwardResults<float>&, Workspace<float>&);
+extern template void tangent<double>(const Network&, const double*, const double*, Index, const double*,
+                                     const double*, double*, Workspace<double>&);
+extern template void tangent<float>(const Network&, const float*, const float*, Index, const float*,
+                                    const float*, float*, Workspace<float>&);
+
 }  // namespace ocdl

@@ -108,27 +108,14 @@ class PullBack {
     if (!out_.any()) plan_.storage = Storage::states_only;
   }
 
+  // Defined outside the class, so that only pull_back.cpp compiles what they call: it is most of the core.
+
   /// The seed's value.
-  Wide<T> run() {
-    start_sum(net_, plan_.shards, samples_, out_.controls, workspace_);
-    add_up();
-    if (out_.controls) pull_back_controls(net_, out_.controls);
-    return workspace_.tree.finished()[0].value;
-  }
+  Wide<T> run();
 
   /// The same of a piece of the samples, after those before it: what is summed stays in the workspace's tree,
   /// and the field's map is not pulled back yet.
-  void add_up() {
-    const double sweeps = (out_.any() ? 2.5 : 1) * (is_dual<T> ? 3 : 1);
-    const ThreadChoice choice(sweeps * forward_work(net_, samples_),
-                              parallel_parts<T>(net_, plan_, samples_));
-    workspace_.reserve(plan_.by_team ? 1 : choice.most(), memory_size(choice.most()));
-    for_each_block(
-        samples_, plan_, choice.threads(),
-        [&](const Block& block, const Team& team, int worker) { process(block, team, worker); },
-        [&](const Block& block, const Team& team, int worker) { merge(block, team, worker); });
-    if (workspace_.watch) workspace_.watch->throw_if_stopped();
-  }
+  void add_up();
 
  private:
   const Network& net_;
@@ -310,7 +297,26 @@ class PullBack {
   }
 };
 
-// Compiled once, in pull_back.cpp: it is most of the core.
+template <class T>
+Wide<T> PullBack<T>::run() {
+  start_sum(net_, plan_.shards, samples_, out_.controls, workspace_);
+  add_up();
+  if (out_.controls) pull_back_controls(net_, out_.controls);
+  return workspace_.tree.finished()[0].value;
+}
+
+template <class T>
+void PullBack<T>::add_up() {
+  const double sweeps = (out_.any() ? 2.5 : 1) * (is_dual<T> ? 3 : 1);
+  const ThreadChoice choice(sweeps * forward_work(net_, samples_), parallel_parts<T>(net_, plan_, samples_));
+  workspace_.reserve(plan_.by_team ? 1 : choice.most(), memory_size(choice.most()));
+  for_each_block(
+      samples_, plan_, choice.threads(),
+      [&](const Block& block, const Team& team, int worker) { process(block, team, worker); },
+      [&](const Block& block, const Team& team, int worker) { merge(block, team, worker); });
+  if (workspace_.watch) workspace_.watch->throw_if_stopped();
+}
+
 extern template class PullBack<double>;
 extern template class PullBack<float>;
 

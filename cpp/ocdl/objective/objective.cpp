@@ -1,0 +1,14 @@
+#include "ocdl/objective/objective.hpp"
+
+namespace ocdl {
+
+template class LossSeed<double>;
+template class LossSeed<float>;
+template double value_and_derivatives<double>(const Network&, const double*, const Data<double>&,
+                                              const Objective&, const Derivatives<double>&,
+                                              Workspace<double>&, const BlockPlan&);
+template double value_and_derivatives<float>(const Network&, const float*, const Data<float>&,
+                                             const Objective&, const Derivatives<float>&, Workspace<float>&,
+                                             const BlockPlan&);
+
+}  // namespace ocdl
