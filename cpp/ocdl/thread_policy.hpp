@@ -9,13 +9,85 @@
 
 namespace ocdl {
 
+/// What was seen of evaluations of one size, with threads and without, and which way to take next.
+///
+/// The faster way is kept. The other one is tried again whenever the time spent since then is worth what the
+/// trials may cost, so that they take a few per cent of the time at most.
+class ThreadRecord {
+ public:
+  /// Whether the next evaluation takes so many threads, or one.
+  bool prefers_threads(int threads) {
+    if (limit_ != threads) {
+      *this = ThreadRecord{};
+      limit_ = threads;
+    }
+    if (trials_left_ > 0) return took_threads_;
+    if (!serial_.is_known()) return false;
+    if (!threaded_.is_known()) return true;
+    const double lead = serial_.cost() - threaded_.cost();
+    if (waited_ > least_wait && credit_ > trials * std::abs(lead)) {
+      trials_left_ = trials;
+      credit_ = waited_ = 0;
+      return lead <= 0;
+    }
+    return lead > 0;
+  }
+
+  void note(bool with_threads, double seconds, double work) {
+    const double share = std::min(0.5, seconds / memory_span);
+    serial_.forget(share);
+    threaded_.forget(share);
+    Way& taken = with_threads ? threaded_ : serial_;
+    if (with_threads != took_threads_) taken.is_warm = false;
+    taken.note(seconds, work);
+    took_threads_ = with_threads;
+    trials_left_ = std::max(0, trials_left_ - 1);
+    credit_ += trial_share * seconds / work;
+    waited_ += seconds;
+  }
+
+ private:
+  static constexpr double trial_share = 0.04;  ///< of the time may go into trials of the slower way
+  static constexpr int trials = 4;             ///< that follow each other
+  static constexpr double memory_span = 0.05;  ///< seconds after which a time is mostly forgotten
+  /// Seconds between trials: threads go on waiting for work at full speed for some milliseconds after one,
+  /// and keep a processor from somebody who may need it.
+  static constexpr double least_wait = 0.02;
+
+  /// What one way took lately. Stalls count: next to a busy process most evaluations with threads are fast,
+  /// and a few wait so long for the other thread that the mean is worse than without.
+  struct Way {
+    double seconds = 0, work = 0;
+    bool is_warm = false;  ///< the first time wakes threads and touches memory; it does not count
+
+    bool is_known() const { return work > 0; }
+    double cost() const { return seconds / work; }
+    void note(double more_seconds, double more_work) {
+      if (is_warm) {
+        seconds += more_seconds;
+        work += more_work;
+      }
+      is_warm = true;
+    }
+    void forget(double share) {
+      seconds -= share * seconds;
+      work -= share * work;
+    }
+  };
+
+  Way serial_, threaded_;
+  int limit_ = 0;
+  bool took_threads_ = false;  ///< the last time
+  int trials_left_ = 0;        ///< of the way that is slower as far as is known
+  double credit_ = 0;          ///< what these trials may cost by now, per work
+  double waited_ = 0;          ///< seconds since the last ones
+};
+
 /// How many threads an evaluation takes, decided anew each time: threads only where they pay.
 ///
 /// Little work stays serial and much work takes every thread. In between it depends on the machine: next to a
-/// busy process, two threads that have to wait for each other can be many times slower than one. Both ways
-/// are timed and the faster one is kept. The other one is tried again whenever the time spent since then is
-/// worth what the trial may cost, so that trials take a few per cent of the time at most. Results do not
-/// depend on the choice.
+/// busy process, two threads that have to wait for each other can be many times slower than one. So both ways
+/// are timed, see ThreadRecord. Results do not depend on the choice.
 class ThreadChoice {
  public:
   /// `work`: activations evaluated, about a nanosecond each. `parts`: how many threads find something to do.
@@ -33,7 +105,7 @@ class ThreadChoice {
   }
   ~ThreadChoice() {
     if (record_)
-      record_->note(threads_ > 1, std::chrono::duration<double>(Clock::now() - started_).count() / work_);
+      record_->note(threads_ > 1, std::chrono::duration<double>(Clock::now() - started_).count(), work_);
   }
   ThreadChoice(const ThreadChoice&) = delete;
   ThreadChoice& operator=(const ThreadChoice&) = delete;
@@ -48,55 +120,18 @@ class ThreadChoice {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr double least_work = 20e3, ample_work = 20e6;
-  static constexpr double trial_share = 0.04;  ///< of the time may go into trials of the slower way
-
-  /// One way of evaluating: seconds per work as they were lately.
-  struct Way {
-    double cost = 0;    ///< 0: not known yet
-    bool warm = false;  ///< the first time starts threads and touches memory; it does not count
-
-    void note(double seconds) {
-      if (warm)
-        cost = cost == 0 ? seconds : std::min(seconds, 2 * cost);  // one hiccup is not believed at once
-      warm = true;
-    }
-  };
-
-  /// What this thread has seen of evaluations of one size.
-  struct Record {
-    Way serial, threaded;
-    double credit = 0;  ///< what a trial of the slower way may cost by now
-    int limit = 0;
-
-    bool prefers_threads(int threads) {
-      if (limit != threads) {
-        *this = Record{};
-        limit = threads;
-      }
-      if (serial.cost == 0) return false;
-      if (threaded.cost == 0) return true;
-      const bool threads_are_faster = threaded.cost < serial.cost;
-      return credit > std::abs(threaded.cost - serial.cost) ? !threads_are_faster : threads_are_faster;
-    }
-    void note(bool with_threads, double seconds) {
-      Way &taken = with_threads ? threaded : serial, &other = with_threads ? serial : threaded;
-      taken.note(seconds);
-      credit = other.cost > 0 && taken.cost > other.cost ? 0 : credit + trial_share * seconds;
-    }
-  };
-
   static std::atomic<bool>& insisted() {
     static std::atomic<bool> always{false};
     return always;
   }
-  static std::array<Record, 10>& records() {
-    static thread_local std::array<Record, 10> own;
+  static std::array<ThreadRecord, 10>& records() {
+    static thread_local std::array<ThreadRecord, 10> own;
     return own;
   }
 
   int most_, threads_;
   double work_;
-  Record* record_ = nullptr;
+  ThreadRecord* record_ = nullptr;
   Clock::time_point started_;
 };
 
