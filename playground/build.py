@@ -7,15 +7,20 @@ sources, where wheels take it from, and into the installed package.
 from __future__ import annotations
 
 import base64
+import gc
 import gzip
 import hashlib
+import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import sysconfig
+import time
 from pathlib import Path
+from types import FrameType
 
 import ocdl
 from ocdl.storage.container import FORMAT_VERSION
@@ -43,9 +48,21 @@ def compile_core() -> bytes:
     target = WORK / "core.wasm"
     sources = sorted([*CPP.glob("wasm/*.cpp"), *CPP.glob("ocdl/*/*.cpp")])
     cache = {name: str(WORK / "zig") for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
-    command = [sys.executable, "-m", "ziglang", "c++", *FLAGS, "-o", str(target), *map(str, sources)]
-    subprocess.run(command, check=True, env=os.environ | cache)
+    run_to_the_end([sys.executable, "-m", "ziglang", "c++", *FLAGS, "-o", str(target), *map(str, sources)], cache)
     return target.read_bytes()
+
+
+def run_to_the_end(command: list[str], environment: dict[str, str]) -> None:
+    """Run a command; whatever ends this function ends all processes that the command has started, at once."""
+    with subprocess.Popen(command, env=os.environ | environment, process_group=0) as process:
+        try:
+            while process.poll() is None:  # wait() would give the process a quarter of a second to see Ctrl-C itself
+                time.sleep(0.02)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        sys.exit("the compiler failed; the page is as it was")
 
 
 def bundled(entry: str) -> str:
@@ -71,6 +88,15 @@ def bundled(entry: str) -> str:
     return script
 
 
+def compressed(data: bytes, piece: int = 2**16) -> bytes:
+    """Return data as small as gzip makes them, piece by piece: no signal is answered before the end of a call."""
+    whole = io.BytesIO()
+    with gzip.GzipFile(fileobj=whole, mode="wb", mtime=0) as file:
+        for begin in range(0, len(data), piece):
+            file.write(data[begin : begin + piece])
+    return whole.getvalue()
+
+
 def page(core: bytes) -> str:
     """Return the page. Its policy lets this very script run, the core in a worker, and nothing be loaded."""
     script, style = bundled("main"), (HERE / "style.css").read_text(encoding="utf-8")
@@ -92,15 +118,24 @@ def page(core: bytes) -> str:
         "policy": "; ".join(policy),
         "style": style,
         "facts": json.dumps(facts).replace("<", "\\u003c"),
-        "core": base64.b64encode(gzip.compress(core, 9, mtime=0)).decode(),
+        "core": base64.b64encode(compressed(core)).decode(),
         "worker": bundled("worker"),
         "script": script,
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], (HERE / "page.html").read_text(encoding="utf-8"))
 
 
+def stop(number: int, frame: FrameType | None) -> None:
+    """End the build on a signal, with the shell's number for it."""
+    print("\ninterrupted; the next build goes on with what has been compiled", file=sys.stderr)
+    gc.freeze()  # at its end Python would look through everything that was imported, for longer than all else takes
+    sys.exit(128 + number)
+
+
 def main() -> None:
     """Write the page."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
     text = page(compile_core())
     for package in {HERE.parent / "python" / "ocdl", Path(ocdl.__file__).parent}:
         replace_file(str(package / "playground.html"), text.encode())

@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import resource
 import subprocess
 import sys
 import warnings
@@ -644,6 +645,32 @@ def test_ctrl_c_ends_a_training_and_keeps_what_was_learned(tmp_path: Path) -> No
     assert f"what has been learned is in {str(path)!r}" in err
     assert list(tmp_path.iterdir()) == [path]
     assert len(ocdl.load_model(path).predict(np.zeros((3, 2)))) == 3
+
+
+ENDING = """
+import time
+import ocdl
+from ocdl import __main__
+def main():
+    ocdl.ODEClassifier  # takes scikit-learn along, as training and prediction do
+    print(time.process_time(), flush=True)
+    return 130
+__main__.main = main
+__main__.run()
+"""
+
+
+def test_the_process_ends_soon_after_its_command() -> None:
+    """In processor time, which other processes do not take away."""
+
+    def seconds() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, check=False)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert done.returncode == 130, done.stderr
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - float(done.stdout)
+
+    assert min(seconds() for _ in range(5)) < 0.1
 
 
 # ---- fields ----

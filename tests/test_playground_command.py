@@ -5,13 +5,22 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
 import webbrowser
 from pathlib import Path
 
 import pytest
+from soak import Soak
 
+import ocdl
 from ocdl.cli import main, playground
 
+ROOT = Path(__file__).parents[1]
 PAGE = "<!doctype html><title>σ</title>"
 
 
@@ -61,7 +70,7 @@ def test_the_built_page_is_not_replaced(built: Path, capsys: pytest.CaptureFixtu
 
 def test_a_build_that_is_stopped_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page goes into the package, where half of one would be opened."""
-    place = importlib.util.spec_from_file_location("build", Path(__file__).parents[1] / "playground" / "build.py")
+    place = importlib.util.spec_from_file_location("build", ROOT / "playground" / "build.py")
     assert place is not None
     assert place.loader is not None
     build = importlib.util.module_from_spec(place)
@@ -86,3 +95,84 @@ def test_a_build_that_is_stopped_leaves_the_old_page(tmp_path: Path, monkeypatch
     assert [page.read_text() for page in pages] == ["the old one"] * 2
     build.main()
     assert [page.read_text() for page in pages] == ["the new one"] * 2
+
+
+# A compiler that has started others, as the real one does, and says which.
+COMPILER = """
+import os, pathlib, subprocess, sys, time
+other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path("compilers.new").write_text(f"{os.getpid()} {other.pid}")
+os.rename("compilers.new", "compilers")
+time.sleep(600)
+"""
+LONGEST = 0.1  # seconds from Ctrl-C to the prompt
+
+
+def start_build(folder: Path) -> subprocess.Popen[str]:
+    """Build the page from the sources in a folder, with the modules there before those that are installed."""
+    path = os.pathsep.join([str(folder), str(Path(ocdl.__file__).parents[1])])
+    command = [sys.executable, str(folder / "playground" / "build.py")]
+    return subprocess.Popen(
+        command, cwd=folder, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE, text=True
+    )
+
+
+def seconds_to_the_prompt(build: subprocess.Popen[str], number: int) -> float:
+    build.send_signal(number)
+    begun = time.perf_counter()
+    build.wait()  # without a time limit, for which Python would look every 50 ms
+    return time.perf_counter() - begun
+
+
+def at_work(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_build_ends_at_once_with_all_its_compilers(tmp_path: Path, number: int) -> None:
+    """The signal goes to the build alone, as a process manager sends it; where a busy machine is slow, once more."""
+    (tmp_path / "ziglang").mkdir()
+    (tmp_path / "ziglang" / "__init__.py").touch()
+    (tmp_path / "ziglang" / "__main__.py").write_text(COMPILER)
+    (tmp_path / "playground").mkdir()
+    shutil.copy(ROOT / "playground" / "build.py", tmp_path / "playground")
+    found: list[float] = []
+    while len(found) < 5 and min(found, default=LONGEST) >= LONGEST:
+        (tmp_path / "compilers").unlink(missing_ok=True)
+        build = start_build(tmp_path)
+        while not (tmp_path / "compilers").exists():
+            assert build.poll() is None
+            time.sleep(0.01)
+        compilers = [int(pid) for pid in (tmp_path / "compilers").read_text().split()]
+        found.append(seconds_to_the_prompt(build, number))
+        assert build.returncode == 128 + number
+        _, said = build.communicate()
+        assert said == "\ninterrupted; the next build goes on with what has been compiled\n"
+        assert not any(map(at_work, compilers))
+    assert min(found) < LONGEST, found
+
+
+@pytest.mark.slow
+@pytest.mark.extras
+def test_three_hundred_interrupts_of_a_build(tmp_path: Path, soak: Soak) -> None:
+    """At random moments: imports, and a compilation that begins anew where it has come to its end."""
+    pytest.importorskip("ziglang")
+    for name in ("playground", "cpp"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    work, rng, longest = tmp_path / "build" / "playground", random.Random(1), 0.0
+    for _ in range(soak.times(300, least=2)):
+        wait, found = rng.uniform(0.0, 3.0), [LONGEST]
+        while len(found) < 6 and min(found) >= LONGEST:  # a busy machine is slow, but not at the same moment again
+            build = start_build(tmp_path)
+            time.sleep(wait)
+            found.append(seconds_to_the_prompt(build, signal.SIGINT))
+            _, said = build.communicate()
+            assert build.returncode in (128 + signal.SIGINT, -signal.SIGINT, 0), said  # while Python imports; at the end
+            if (work / "core.wasm").exists():
+                shutil.rmtree(work)
+        longest = max(longest, min(found))
+    soak.measured(f"answered after at most {longest:.3f} s")
+    assert longest < LONGEST
