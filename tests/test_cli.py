@@ -611,7 +611,7 @@ def test_not_enough_memory_is_one_line(run: Run, tmp_path: Path, monkeypatch: py
         raise MemoryError
 
     monkeypatch.setattr(ocdl.Network, "init", fail)
-    assert_one_line_error(run("train", "--data", "spiral", "--out", tmp_path / "m"), "not enough memory")
+    assert_one_line_error(run("train", "--data", "spiral", "--out", tmp_path / "m"), "B are left")
 
 
 def test_errors_in_ocdl_keep_their_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -645,6 +645,27 @@ def test_ctrl_c_ends_a_training_and_keeps_what_was_learned(tmp_path: Path) -> No
     assert f"what has been learned is in {str(path)!r}" in err
     assert list(tmp_path.iterdir()) == [path]
     assert len(ocdl.load_model(path).predict(np.zeros((3, 2)))) == 3
+
+
+@pytest.mark.parametrize("state", ["was not written", "is as it was", "was written"])
+def test_an_interrupted_prediction_says_what_became_of_its_file(
+    state: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, model, out = tmp_path / "d.csv", tmp_path / "m.ocdl", tmp_path / "p.csv"
+    np.savetxt(data, np.random.default_rng(0).normal(size=(30, 3)), delimiter=",")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ocdl.ODEClassifier(max_iter=1).fit(np.eye(3), [0, 1, 0]).save(model)
+    if state == "is as it was":
+        out.write_text("the old one")
+
+    def interrupt(path: str, text: str) -> None:
+        if state == "was written":
+            Path(path).write_text(text)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ocdl.cli.predict.write_text", interrupt)
+    assert run("predict", model, data, "--out", out) == (130, "", f"ocdl: interrupted; {str(out)!r} {state}\n")
 
 
 ENDING = """

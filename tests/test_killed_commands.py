@@ -260,10 +260,35 @@ def test_a_place_below_a_file_is_refused_before_the_work(name: str, folder: Path
     assert "There is no such folder" in said or "Not a directory" in said
 
 
+def limited(megabytes: float) -> str:
+    return f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({int(megabytes * 1e6)}, resource.RLIM_INFINITY))"
+
+
+NAMES_A_SIZE = r"not enough memory: .*\d (MB|GB|TB|MiB|GiB)"
+
+
 @pytest.mark.parametrize("layers", [10**6, 10**8])
 def test_a_limit_on_memory_ends_in_one_line_that_names_the_size(layers: int, folder: Path) -> None:
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2 * 10**9, resource.RLIM_INFINITY))"
     argv = ("train", "--data", "data.csv", "--layers", str(layers), "--max-iter", "2", "--out", "new.ocdl")
-    said = complaint(start(Command(argv, "", ocdl.load), folder, limit))
-    assert re.search(r"not enough memory: .* \d.* [MGT]B", said), said
+    said = complaint(start(Command(argv, "", ocdl.load), folder, limited(2000)))
+    assert re.search(NAMES_A_SIZE, said), said
     assert not (folder / "new.ocdl").exists()
+
+
+@pytest.mark.parametrize("megabytes", [200, 500])
+@pytest.mark.parametrize("name", commands())
+def test_limits_in_which_libraries_crash_are_refused_before_they_are_imported(
+    name: str, megabytes: float, folder: Path
+) -> None:
+    command = COMMANDS[name]
+    said = complaint(start(command, folder, limited(megabytes)))
+    assert re.search(f"ocdl {name} needs about 80. MB: .* the limit .* is {megabytes} MB", said), said
+    assert not (folder / command.writes).exists()
+
+
+@pytest.mark.parametrize("name", ["train", "predict"])
+def test_a_table_that_does_not_fit_into_a_limit_is_refused_by_name(name: str, folder: Path) -> None:
+    for file in ("data.csv", "points.csv"):
+        os.truncate(folder / file, 2 * 10**8)
+    said = complaint(start(COMMANDS[name], folder, limited(1500)))
+    assert re.search(r"needs about \S+ GB: 800 MB for the libraries, \S+ GB for (data|points).csv", said), said

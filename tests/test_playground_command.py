@@ -170,7 +170,9 @@ def test_three_hundred_interrupts_of_a_build(tmp_path: Path, soak: Soak) -> None
             time.sleep(wait)
             found.append(seconds_to_the_prompt(build, signal.SIGINT))
             _, said = build.communicate()
-            assert build.returncode in (128 + signal.SIGINT, -signal.SIGINT, 0), said  # while Python imports; at the end
+            assert build.returncode in (128 + signal.SIGINT, -signal.SIGINT, 0), (
+                said
+            )  # while Python imports; at the end
             if (work / "core.wasm").exists():
                 shutil.rmtree(work)
         longest = max(longest, min(found))

@@ -778,6 +778,15 @@ def test_ten_thousand_changed_tables(kind: str, tmp_path: Path, soak: Soak) -> N
     soak.measured(survive_changed_tables(path.read_bytes(), path, soak.times(10_000, least=50), seed=1))
 
 
+def test_a_table_too_large_for_pandas(run: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_csv(*args: object, **options: object) -> None:
+        raise pd.errors.ParserError("Error tokenizing data. C error: out of memory")
+
+    monkeypatch.setattr(pd, "read_csv", read_csv)
+    result = run("train", "--data", write(b"a,y\n1,0\n2,1\n"), "--out", tmp_path / "m.ocdl")
+    assert_error(result, "table.csv takes several times its 1.2e-05 MB")
+
+
 def test_parquet_without_pyarrow(run: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     data = write(b"PAR1", "d.parquet")

@@ -11,8 +11,11 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 import ocdl
+from ocdl import _core
+from ocdl.base.memory import in_units
 from ocdl.base.names import did_you_mean
 from ocdl.cli import bench, demo, export, info, inspect, playground, predict, reproduce, selftest, train
+from ocdl.cli._limit import require_room
 from ocdl.cli._output import FailedError, UserError, printable
 from ocdl.storage.container import ModelFileError
 from ocdl.tables.sheet import TableError
@@ -64,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(f"error: {error.strerror or error}{named}")
         code = MISTAKE
     except MemoryError as error:
-        _complain(f"error: not enough memory: {error}" if str(error) else "error: not enough memory")
+        _complain(f"error: not enough memory: {str(error) or f'{in_units(_core.available_memory())} are left'}")
         code = MISTAKE
     _abandon_stdout_if_it_is_broken()
     return code
@@ -76,6 +79,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as done:  # after --help and --version
         sys.stdout.flush()
         return int(done.code or 0)
+    require_room(arguments)
     arguments.run(arguments)
     sys.stdout.flush()  # here, where a full disk or a closed pipe is noticed
     return 0

@@ -10,8 +10,8 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ocdl.base.names import NO_ALIASES, did_you_mean, meant
@@ -41,6 +41,7 @@ def add_command(
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="write JSON, for machines")
+    parser.set_defaults(command=name)
     return parser
 
 
@@ -163,6 +164,27 @@ def require_folder_for(folder: str, *names: str) -> None:
     if not os.path.isdir(parent):
         raise FileNotFoundError(errno.ENOENT, "There is no such folder", os.path.dirname(folder))
     _require_access(parent, folder)
+
+
+@contextmanager
+def telling_what_became_of(path: str | None) -> Iterator[None]:
+    """Let Ctrl-C say whether the file of a command was written; it is whole in any case."""
+    before = _stamp(path)
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if path is None:
+            raise
+        as_it_was = "was not written" if before is None else "is as it was"
+        state = as_it_was if _stamp(path) == before else "was written"
+        raise KeyboardInterrupt(f"interrupted; {path!r} {state}") from interrupt
+
+
+def _stamp(path: str | None) -> tuple[int, int] | None:
+    if path is None or not os.path.exists(path):
+        return None
+    found = os.stat(path)
+    return found.st_ino, found.st_mtime_ns
 
 
 def write_text(path: str, text: str) -> None:

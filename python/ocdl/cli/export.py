@@ -6,7 +6,14 @@ import argparse
 from typing import Any
 
 from ocdl.base.names import counted
-from ocdl.cli._output import UserError, add_command, json_text, require_place_for, whole_number
+from ocdl.cli._output import (
+    UserError,
+    add_command,
+    json_text,
+    require_place_for,
+    telling_what_became_of,
+    whole_number,
+)
 from ocdl.network import files
 from ocdl.tables.migrations import OLD_KEY
 from ocdl.tables.model import load_model
@@ -31,6 +38,11 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the file and say what is in it."""
+    with telling_what_became_of(arguments.out):
+        _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> None:
     require_place_for(arguments.out, arguments.model)
     (network, controls, metadata), _, _ = files.read(arguments.model)
     try:

@@ -16,6 +16,7 @@ from ocdl.cli._output import (
     print_warnings,
     require_place_for,
     shows_progress,
+    telling_what_became_of,
     write_text,
 )
 from ocdl.tables.model import TableModel, load_model
@@ -45,6 +46,11 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print or write the predictions."""
+    with telling_what_became_of(arguments.out):
+        _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         require_place_for(arguments.out, arguments.model, arguments.data)
     model = load_model(arguments.model)

@@ -1,0 +1,39 @@
+"""A limit on the address space (``ulimit -v``): what cannot fit is refused before libraries are imported.
+
+With too little of it some of them do not raise a MemoryError: they crash, or wait for ever.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+from contextlib import suppress
+
+from ocdl.base.memory import in_units
+
+# Bytes in which the imports of a command have been seen to succeed, on one thread, with some to spare.
+WITH_LIBRARIES, WITH_NUMPY = 8e8, 1.6e8
+NEED_NUMPY_ONLY = ("info", "inspect", "playground")
+# Bytes that a command takes for each byte of the files that it reads.
+FOR_EACH_BYTE = {"train": 9.0, "predict": 6.0, "export": 9.0, "inspect": 3.0}
+
+
+def require_room(arguments: argparse.Namespace) -> None:
+    """Raise a MemoryError, which names the size needed, where a limit leaves too little for a command."""
+    limit = allowed()
+    parts = {"for the libraries": WITH_NUMPY if arguments.command in NEED_NUMPY_ONLY else WITH_LIBRARIES}
+    for path in filter(None, (getattr(arguments, name, None) for name in ("data", "model"))):
+        with suppress(OSError, ValueError):  # a name of generated data, or what the command itself will complain about
+            parts[f"for {path}"] = FOR_EACH_BYTE.get(arguments.command, 1.0) * os.stat(path).st_size
+    total = sum(parts.values())
+    if total > limit:
+        named = ", ".join(f"{in_units(size)} {what}" for what, size in parts.items() if size > total / 20)
+        needed = f"ocdl {arguments.command} needs about {in_units(total)}: {named}"
+        raise MemoryError(f"{needed}; the limit (ulimit -v) is {in_units(limit)}")
+
+
+def allowed() -> float:
+    """Return the limit on the address space in bytes, infinity where there is none."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return float("inf") if limit == resource.RLIM_INFINITY else float(limit)
