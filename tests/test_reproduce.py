@@ -175,6 +175,34 @@ def test_figures(names: list[str], trained: int, tmp_path: Path, brief: None, mo
     assert [drawn.figure.name for drawn in again.drawn] == ["fig8", "fig14"]
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device", "paper")])
+def test_a_stopped_command_says_how_far_it_came_and_the_next_one_that_it_goes_on(
+    error: BaseException,
+    tmp_path: Path,
+    brief: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    saved, save = [0], Store.save
+
+    def stopped(self: Store, outcome: Outcome) -> None:
+        if saved[0] == 3:
+            raise error
+        save(self, outcome)
+        saved[0] += 1
+
+    folder = str(tmp_path / "paper")
+    argv = ["reproduce", "fig8", "--quick", "--seeds", "1", "--jobs", "1", "--out", folder]
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "save", stopped)
+        assert main(argv) == (130 if isinstance(error, KeyboardInterrupt) else 2)
+    said, reason = capsys.readouterr().err.splitlines()
+    assert said == f"ocdl: 3 of 16 trainings, 0 of 1 figure are in {folder!r}; the same command goes on with them"
+    assert reason.startswith(("ocdl: interrupted", "ocdl: error: No space left on device"))
+    assert main(argv) == 0
+    assert capsys.readouterr().err == "ocdl: going on: 3 of 16 trainings are finished\n"
+
+
 def test_what_is_finished_is_kept(tmp_path: Path, brief: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(progress: Progress) -> None:
         if progress.done == 3:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from tqdm import tqdm
@@ -62,16 +63,24 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Reproduce what was asked for, and print what was found."""
-    from ocdl.reproduce import FIGURES, PAGE, Progress, drawable, reproduce  # it takes matplotlib along
+    from ocdl.reproduce import FIGURES, PAGE, Progress, drawable, finished, reproduce  # it takes matplotlib along
 
     named = _named([*arguments.figures, *arguments.only])
     require_folder_for(arguments.out, PAGE)
     names, remark = (named, "") if named else drawable(list(FIGURES), arguments.mnist)
     if remark:
         print(f"ocdl: {remark}", file=sys.stderr)
-    with tqdm(unit="step", disable=arguments.json or not sys.stderr.isatty()) as bar:
+    kept, trainings = finished(names, arguments.out, seeds=arguments.seeds, quick=arguments.quick)
+    if kept:
+        print(f"ocdl: going on: {kept} of {counted(trainings, 'training')} are finished", file=sys.stderr)
+    reached: list[Progress] = []
+    with (
+        _telling_how_far_it_came(reached, arguments.out),
+        tqdm(unit="step", disable=arguments.json or not sys.stderr.isatty()) as bar,
+    ):
 
         def note(progress: Progress) -> None:
+            reached[:] = [progress]
             bar.total = progress.total
             bar.set_postfix_str(progress.last, refresh=False)
             bar.update(progress.done - bar.n)
@@ -105,6 +114,17 @@ def run(arguments: argparse.Namespace) -> None:
         print(line)
     caveat = "; a quick run is too short to judge the claims" if arguments.quick else ""
     print(f"\n{counted(len(names), 'figure')} in {done.seconds:.0f} s{caveat}\npage: {done.page}")
+
+
+@contextmanager
+def _telling_how_far_it_came(reached: list[Any], folder: str) -> Iterator[None]:
+    """Say, whatever stops a reproduction, what is done; the reason comes behind it."""
+    try:
+        yield
+    except BaseException:
+        for progress in reached:
+            print(f"ocdl: {progress} are in {folder!r}; the same command goes on with them", file=sys.stderr)
+        raise
 
 
 def _workers(backend: str | None, jobs: int) -> AbstractContextManager[Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure as Canvas
 
 import ocdl
+from ocdl.base.names import counted
 from ocdl.reproduce.claims import verdicts
 from ocdl.reproduce.figures import FIGURES, Figure
 from ocdl.reproduce.report import Drawn, Setting, index
@@ -21,9 +22,9 @@ from ocdl.reproduce.store import Outcome, Store, outcomes
 from ocdl.reproduce.verdict import Verdict
 from ocdl.storage.disk import replace_file
 
-__all__ = ["FIGURES", "PAGE", "Progress", "Reproduction", "drawable", "reproduce"]
+__all__ = ["FIGURES", "PAGE", "Progress", "Reproduction", "drawable", "finished", "reproduce"]
 
-PAGE, CLAIMS = "index.html", "claims.json"
+PAGE, CLAIMS, RUNS = "index.html", "claims.json", "runs"
 
 DPI = 110
 
@@ -32,9 +33,23 @@ DPI = 110
 class Progress:
     """How much of the work is done: trainings and figures."""
 
-    done: int
-    total: int
+    trained: int
+    trainings: int
+    drawn: int
+    figures: int
     last: str
+
+    @property
+    def done(self) -> int:
+        return self.trained + self.drawn
+
+    @property
+    def total(self) -> int:
+        return self.trainings + self.figures
+
+    def __str__(self) -> str:
+        trained = f"{self.trained} of {counted(self.trainings, 'training')}"
+        return f"{trained}, {self.drawn} of {counted(self.figures, 'figure')}"
 
 
 @dataclass(frozen=True)
@@ -59,6 +74,13 @@ def drawable(names: Sequence[str], mnist: str | None = None) -> tuple[list[str],
             "not installed (pip install 'ocdl[mnist]'), or from a folder named by --mnist."
         )
     return list(names), ""
+
+
+def finished(names: Sequence[str], folder: str, *, seeds: int, quick: bool) -> tuple[int, int]:
+    """Return how many trainings of these figures an earlier call has left in a folder, and how many they need."""
+    runs = {run for name in names for run in FIGURES[name].runs(seeds, quick)}
+    store = Store(os.path.join(folder, RUNS))
+    return sum(store.load(run) is not None for run in runs), len(runs)
 
 
 def reproduce(
@@ -107,14 +129,14 @@ def reproduce(
     runs = list(dict.fromkeys(run for figure in figures for run in needed[figure.name]))
     if any(run.dataset == MNIST for run in runs):
         data_of(MNIST, mnist=mnist)  # images that are missing are noticed before the work begins
-    for part in ("figures", "data", "runs"):
+    for part in ("figures", "data", RUNS):
         os.makedirs(os.path.join(folder, part), exist_ok=True)
     results = Results(mnist)
     drawn: dict[str, Drawn] = {}
 
     def advanced(what: str) -> None:
         if note:
-            note(Progress(len(results) + len(drawn), len(runs) + len(figures), what))
+            note(Progress(len(results), len(runs), len(drawn), len(figures), what))
 
     def draw_what_is_complete() -> None:
         for figure in figures:
@@ -123,7 +145,7 @@ def reproduce(
                 advanced(figure.name)
 
     draw_what_is_complete()
-    for outcome in outcomes(runs, Store(os.path.join(folder, "runs")), jobs, mnist, backend):
+    for outcome in outcomes(runs, Store(os.path.join(folder, RUNS)), jobs, mnist, backend):
         results.add(outcome)
         advanced(_words(outcome))
         draw_what_is_complete()
