@@ -71,7 +71,7 @@ docs: $(VENV)/.installed $(VENV)/.docs playground  ## build the site into docs/_
 	$(ON_PATH) $(BIN)/python -m sphinx -W --keep-going -n -q -j 2 -d docs/_build/doctrees docs docs/_build/html
 
 # The fuzzer that looks at coverage has no wheel for every system; the table says where it was left out.
-soak: $(VENV)/.installed $(VENV)/.test  ## run the long tests at their full counts and print a table; SOAK_ARGS=--brief takes a minute
+soak: $(VENV)/.installed $(VENV)/.extras $(VENV)/.playground  ## run the long tests at their full counts and print a table; SOAK_ARGS=--brief takes a minute
 	-$(PIP) install atheris
 	$(ON_PATH) $(BIN)/python tests/soak.py $(SOAK_ARGS)
 

@@ -1,9 +1,11 @@
 """Settings that all tests share."""
 
+import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -24,12 +26,20 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_addoption(parser: pytest.Parser) -> None:
     share = "share of their full counts that the slow tests run: 1 is what `make soak` takes"
     parser.addoption("--soak", type=float, default=0.1, metavar="SHARE", help=share)
-    parser.addoption("--soak-only", action="store_true", help="leave out the tests without a count")
+    parser.addoption("--soak-list", metavar="FILE", help="write there which tests were chosen, count, and run alone")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--soak-only"):
-        items[:] = [item for item in items if "soak" in getattr(item, "fixturenames", ())]
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if place := session.config.getoption("--soak-list"):
+        chosen = [
+            {
+                "name": item.nodeid,
+                "counts": "soak" in getattr(item, "fixturenames", ()),
+                "alone": item.get_closest_marker("alone") is not None,
+            }
+            for item in session.items
+        ]
+        Path(place).write_text(json.dumps(chosen))
 
 
 @pytest.fixture

@@ -31,12 +31,18 @@ START = re.compile(r"^(?=(?:Direct|Indirect) leak of |WARNING: ThreadSanitizer|=
 OURS = re.compile(r"\bocdl_tests\b|\b_c(?:ore_\w+|pu)\.cpython|/cpp/(?:ocdl|bindings|tests)/")
 
 ONE_CORE, MEMORY, TIME = "needs the core for this machine", "measures memory", "measures time"
+LIMIT = "limits the address space, of which the sanitizer takes terabytes"
 LEFT_OUT_WITH_ADDRESSES = {
     "tests/test_package.py::test_a_source_build_holds_baseline_and_the_best_of_its_machine": ONE_CORE,
     "tests/test_package.py::test_vector_variants_contain_fused_multiply_adds": ONE_CORE,
     "tests/test_leaks.py::test_nothing_is_left_behind": MEMORY,
     "tests/test_forged_files.py::test_memory_is_bounded_by_the_size": MEMORY,
     "tests/test_interrupts.py": TIME,
+    "tests/test_cli.py::test_the_process_ends_soon_after_its_command": TIME,
+    "tests/test_playground_command.py::test_a_stopped_build_ends_at_once_with_all_its_compilers": TIME,
+    "tests/test_killed_commands.py::test_a_limit_on_memory_ends_in_one_line_that_names_the_size": LIMIT,
+    "tests/test_killed_commands.py::test_limits_in_which_libraries_crash_are_refused_before_they_are_imported": LIMIT,
+    "tests/test_killed_commands.py::test_a_table_that_does_not_fit_into_a_limit_is_refused_by_name": LIMIT,
 }
 
 # A sanitizer that was not set up well reports nothing: each has to find such a mistake first.
@@ -53,7 +59,10 @@ int main() {
 }
 
 FILES_AT_ONCE = 8  # of the Python tests, in one step
-WITH_THREADS = ["tests/test_threads.py", "tests/test_determinism.py", "-k", "not fork"]
+WITH_THREADS = [
+    *(f"tests/test_{name}.py" for name in ("threads", "determinism", "own_loss", "streaming")),
+    *("-k", "not fork"),
+]
 
 
 def run(*command: object, **environment: str) -> bool:

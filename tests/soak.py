@@ -1,11 +1,12 @@
-"""Run the slow tests at their full counts, each file in a process of its own, and print what each did how often.
+"""Run the slow tests at their full counts, each in a process of its own, and print what each did how often.
 
-python tests/soak.py                    # everything, as many files at a time as there are cores: 40 minutes on two
+python tests/soak.py                    # everything, as many at a time as there are cores: 40 minutes on two
 python tests/soak.py --brief            # the same with small counts, in a minute
 python tests/soak.py --only resume leaks
 
 What has passed is kept in build/soak, and a second call goes on behind it, as long as no source has changed; --anew
-forgets it. With --minutes, what has not begun by then is left out, and the table says so.
+forgets it. With --minutes, what has not begun by then is left out, and the table says so. Tests marked "alone", which
+measure time, come first, one after the other; then those of files that take longest, so that no core waits at the end.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +32,10 @@ import pytest
 FOLDER = Path(__file__).parent
 BRIEF = 0.001  # of the full counts
 WIDTHS = (58, 11, 60)
+LONG = {
+    f"test_{name}" for name in ("interrupts", "killed_commands", "forged_files", "resume", "leaks", "numbers", "wheel")
+}
+SKIPPED = re.compile(r"^SKIPPED \[\d+\] (\S+?):\d+: (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -71,26 +77,61 @@ def slow_files(only: list[str]) -> list[Path]:
     return [file for file in files if not only or file.stem.removeprefix("test_") in only]
 
 
-def run(file: Path, share: float) -> Iterator[Row]:
-    """Run the slow tests of a file; yield a row for each that counts, and one for all the others."""
-    if share < 1 and "Soak" not in file.read_text():
-        yield Row(file.stem, "", "left out: it has no count", 0.0, True)
-        return
+@dataclass(frozen=True)
+class Unit:
+    """What is run in one process, and passes or is run again: a test that counts, or all others of a file."""
+
+    file: str
+    tests: tuple[str, ...]
+    alone: bool
+
+    def __str__(self) -> str:
+        return f"{self.file}-{hashlib.sha256(repr(self.tests).encode()).hexdigest()[:12]}"
+
+
+def units(files: list[Path], share: float) -> tuple[list[Unit], list[Row]]:
+    """Return what there is to run, in its order, and rows for what is not; only what counts can be brief."""
+    if not files:
+        return [], []
+    with tempfile.TemporaryDirectory() as folder:
+        listed = Path(folder, "tests.json")
+        options = ["--collect-only", "-q", "-rs", "-m", "slow", f"--soak-list={listed}"]
+        command = [sys.executable, "-m", "pytest", *map(str, files), *options]
+        done = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, check=False)
+        rows = [Row(Path(file).stem, "", f"left out: {why}", 0.0, True) for file, why in SKIPPED.findall(done.stdout)]
+        if done.returncode not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            print(done.stdout, done.stderr, file=sys.stderr)
+            return [], [*rows, Row("the tests", "", "FAILED to be collected", 0.0, False)]
+        chosen = json.loads(listed.read_text())
+    found = [Unit(stem_of(test), (test["name"],), test["alone"]) for test in chosen if test["counts"]]
+    others: dict[tuple[str, bool], list[str]] = {}
+    for test in chosen:
+        if not test["counts"]:
+            others.setdefault((stem_of(test), test["alone"]), []).append(test["name"])
+    if share < 1:
+        rows += [Row(file, "", "left out: it has no count", 0.0, True) for file, _ in others]
+    else:
+        found += [Unit(file, tuple(names), alone) for (file, alone), names in others.items()]
+    return sorted(found, key=lambda unit: (not unit.alone, unit.file not in LONG)), rows
+
+
+def stem_of(test: dict[str, str]) -> str:
+    return Path(test["name"].partition("::")[0]).stem
+
+
+def run(unit: Unit, share: float) -> Iterator[Row]:
+    """Run the tests of a unit; yield a row for each that counts, and one for all the others."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder, "results.xml")
         options = ["-m", "slow", f"--soak={share}", f"--junitxml={results}", "-o", "junit_family=legacy", "-q"]
-        if share < 1:
-            options.append("--soak-only")  # nothing else can be brief
         start = time.perf_counter()
-        command = [sys.executable, "-m", "pytest", str(file), *options]
+        command = [sys.executable, "-m", "pytest", *unit.tests, *options]
         done = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, check=False)
         seconds = time.perf_counter() - start
-        if done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:  # it only speaks of slow tests
-            return
         if done.returncode:
             print(done.stdout, done.stderr, file=sys.stderr)
         if not results.exists():
-            yield Row(file.stem, "", f"FAILED with exit code {done.returncode}", seconds, False)
+            yield Row(unit.file, "", f"FAILED with exit code {done.returncode}", seconds, False)
             return
         cases = list(ElementTree.parse(results).iter("testcase"))
     counted = [case for case in cases if case.find("properties") is not None]
@@ -98,7 +139,7 @@ def run(file: Path, share: float) -> Iterator[Row]:
     others = [case for case in cases if case not in counted]
     for result, cases in by_result(others).items():
         seconds = sum(float(case.get("time", 0)) for case in cases)
-        yield Row(file.stem, f"{len(cases):,} tests", result, seconds, not any(map(problem, cases)))
+        yield Row(unit.file, f"{len(cases):,} tests", result, seconds, not any(map(problem, cases)))
 
 
 def state_of_the_sources() -> str:
@@ -113,42 +154,43 @@ def state_of_the_sources() -> str:
 
 
 class Kept:
-    """The rows of files that have passed, with the sources as they are and the same share of the counts."""
+    """The rows of what has passed, with the sources as they are and the same share of the counts."""
 
     def __init__(self, folder: Path, share: float) -> None:
         self._folder, self._share = folder, share
         self._sources = state_of_the_sources()
 
-    def rows(self, file: Path) -> list[Row] | None:
-        """Return the rows of a file that has passed, None where it has not."""
-        path = self._path(file)
+    def rows(self, unit: Unit) -> list[Row] | None:
+        """Return the rows of what has passed, None where it has not."""
+        path = self._path(unit)
         if not path.exists():
             return None
         found = json.loads(path.read_text())
         return [Row(**row) for row in found["rows"]] if found["sources"] == self._sources else None
 
-    def keep(self, file: Path, rows: list[Row]) -> None:
+    def keep(self, unit: Unit, rows: list[Row]) -> None:
         """Keep the rows if all of them are fine."""
         if all(row.fine for row in rows):
             self._folder.mkdir(parents=True, exist_ok=True)
             record = {"sources": self._sources, "rows": [asdict(row) for row in rows]}
-            temporary = self._path(file).with_suffix(".new")
+            temporary = self._path(unit).with_suffix(".new")
             temporary.write_text(json.dumps(record))
-            temporary.replace(self._path(file))
+            temporary.replace(self._path(unit))
 
-    def _path(self, file: Path) -> Path:
-        return self._folder / f"{file.stem}-{self._share:g}.json"
+    def _path(self, unit: Unit) -> Path:
+        return self._folder / f"{unit}-{self._share:g}.json"
 
 
-def run_or_recall(file: Path, share: float, kept: Kept, deadline: float) -> list[Row]:
-    """Return the rows of a file: those that are kept, or else new ones, as long as there is time."""
-    rows = kept.rows(file)
+def run_or_recall(unit: Unit, share: float, kept: Kept, deadline: float) -> list[Row]:
+    """Return the rows of a unit: those that are kept, or else new ones, as long as there is time."""
+    rows = kept.rows(unit)
     if rows is not None:
         return rows
     if time.monotonic() > deadline:
-        return [Row(file.stem, "", "LEFT OUT: no time; a second call goes on here", 0.0, False)]
-    rows = list(run(file, share))
-    kept.keep(file, rows)
+        left_out = "LEFT OUT: no time; a second call goes on here"
+        return [Row(unit.file, f"{len(unit.tests)} tests", left_out, 0.0, False)]
+    rows = list(run(unit, share))
+    kept.keep(unit, rows)
     return rows
 
 
@@ -182,13 +224,20 @@ def problem(case: ElementTree.Element) -> str:
     return ""
 
 
+def shown(rows: list[Row]) -> bool:
+    """Print rows; return whether all are fine."""
+    for row in rows:
+        print(row, flush=True)
+    return all(row.fine for row in rows)
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--brief", action="store_true", help="small counts; slow tests without a count are left out")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="files, as in: resume leaks")
     parser.add_argument("--anew", action="store_true", help="run what has passed as well")
     parser.add_argument("--minutes", type=float, default=float("inf"), metavar="N", help="begin nothing after so many")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="files at a time (cores)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="tests at a time (cores)")
     arguments = parser.parse_args(argv)
     share, begun = BRIEF if arguments.brief else 1.0, time.monotonic()
     folder = FOLDER.parent / "build" / "soak"
@@ -196,12 +245,19 @@ def main(argv: list[str] | None = None) -> int:
         shutil.rmtree(folder, ignore_errors=True)
     kept, deadline = Kept(folder, share), begun + 60 * arguments.minutes
     print(f"{'what':{WIDTHS[0]}}  {'how often':>{WIDTHS[1]}}  {'result':{WIDTHS[2]}}  {'seconds':>8}")
-    fine = True
+    found, left_out = units(slow_files(arguments.only), share)
+    alone = [unit for unit in found if unit.alone]
+    together = [unit for unit in found if not unit.alone]
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        for rows in pool.map(lambda file: run_or_recall(file, share, kept, deadline), slow_files(arguments.only)):
-            for row in rows:
-                print(row, flush=True)
-                fine &= row.fine
+
+        def rows_of(unit: Unit) -> list[Row]:
+            return run_or_recall(unit, share, kept, deadline)
+
+        fine = shown(left_out)
+        for unit in alone:
+            fine &= shown(rows_of(unit))
+        for rows in pool.map(rows_of, together):
+            fine &= shown(rows)
     print(f"{(time.monotonic() - begun) / 60:.0f} minutes")
     print("everything passed" if fine else "something FAILED, or was left out")
     return 0 if fine else 1

@@ -46,6 +46,7 @@ def test_ten_million_samples_need_no_memory_of_their_own(soak: Soak) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_two_thousand_features(soak: Soak) -> None:
     """Along its negative a gradient leads downhill, at the rate of its square."""
     d = soak.times(2000, least=100)
@@ -118,6 +119,7 @@ def of_stages(scale: int) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("of", [of_samples, of_layers, of_stages], ids=lambda of: of.__name__)
 def test_the_cost_is_linear(of: Callable[[int], Any], soak: Soak) -> None:

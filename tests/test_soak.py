@@ -20,6 +20,7 @@ def test_it_goes_well(kind, soak: Soak):
     soak.measured(f"{soak.times(50_000, least=10)} of kind {kind}")
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_it_goes_wrong(soak):
     assert soak.times(7) == 8
 
@@ -42,14 +43,17 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     shutil.copy(soak.FOLDER.parent / "pyproject.toml", tmp_path)
     (folder / "test_made_up.py").write_text(TESTS)
     (folder / "test_crash.py").write_text("import pytest, os\n@pytest.mark.slow\ndef test(): os._exit(3)\n")
+    missing = "import pytest\npytest.skip('nothing is installed', allow_module_level=True)  # mark.slow\n"
+    (folder / "test_missing.py").write_text(missing)
     (folder / "test_words.py").write_text("# mark.slow\n")
     monkeypatch.setattr(soak, "FOLDER", folder)
     assert soak.main([]) == 1
     header, *rows, minutes, last = capsys.readouterr().out.splitlines()
     assert header.split() == ["what", "how", "often", "result", "seconds"]
-    assert minutes == "0 minutes"
+    assert minutes.endswith(" minutes")
     assert last == "something FAILED, or was left out"
-    crash, one, other, wrong, uncounted, skipped = [" ".join(row.split()[:-1]) for row in rows]
+    left_out, wrong, one, other, crash, uncounted, skipped = [" ".join(row.split()[:-1]) for row in rows]
+    assert left_out == "test_missing left out: nothing is installed"
     assert crash == "test_crash FAILED with exit code 3"
     assert one == "it goes well[one] 50,000 50000 of kind one"
     assert other == "it goes well[other] 50,000 50000 of kind other"
@@ -69,11 +73,15 @@ def test_what_has_passed_is_not_run_again(
         (folder / f"test_{name}.py").write_text("# mark.slow\n")
     ran: list[str] = []
 
-    def run(file: Path, share: float) -> list[soak.Row]:
-        ran.append(file.stem)
-        return [soak.Row(file.stem, "1", "seen", 0.0, file.stem == "test_good")]
+    def run(unit: soak.Unit, share: float) -> list[soak.Row]:
+        ran.append(unit.file)
+        return [soak.Row(unit.file, "1", "seen", 0.0, unit.file == "test_good")]
+
+    def units(files: list[Path], share: float) -> tuple[list[soak.Unit], list[soak.Row]]:
+        return [soak.Unit(file.stem, (f"{file}::test",), alone=False) for file in files], []
 
     monkeypatch.setattr(soak, "FOLDER", folder)
+    monkeypatch.setattr(soak, "units", units)
     monkeypatch.setattr(soak, "run", run)
     assert soak.main(["--jobs", "1"]) == 1
     first = capsys.readouterr().out

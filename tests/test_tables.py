@@ -328,6 +328,7 @@ def test_a_large_file_shows_how_far_it_is(
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_reading_costs_little_more_than_pandas(tmp_path: Path) -> None:
     """100 MB in at most three times pandas' time and twice its memory."""
     path = tmp_path / "large.csv"

@@ -127,6 +127,7 @@ print(statistics.median(double) / statistics.median(serial))
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor: there is nothing to share")
 def test_two_threads_next_to_a_busy_process_are_at_most_half_as_slow_again() -> None:
     """Someone else's work may disturb a measurement, so that there are five; what ocdl does wrong disturbs them all."""
