@@ -165,8 +165,7 @@ class CheckedLines:
         """Return those that an even number of quotation marks stands before."""
         before = self._quotes
         self._quotes += len(quotes)
-        outside = (np.searchsorted(quotes, ends) + before) % 2 == 0
-        between = (np.searchsorted(quotes, separators) + before) % 2 == 0
+        outside, between = ((_counted_before(places, quotes) + before) % 2 == 0 for places in (ends, separators))
         return ends[outside], separators[between], lines[outside]
 
     def _without_comments(
@@ -200,9 +199,15 @@ class CheckedLines:
         raise self._source.error(f"row {line} has {columns}, but row {self._layout.measured} has {self._layout.width}")
 
 
+def _counted_before(places: LabelArray, marks: LabelArray) -> LabelArray:
+    """Return how many of the marks stand before each place; there are fewer marks to search for than places."""
+    counts: LabelArray = np.bincount(np.searchsorted(places, marks), minlength=len(places) + 1)
+    return np.cumsum(counts)[:-1]
+
+
 def without_single_returns(lines: bytes) -> bytes:
     """Return lines with a blank for every carriage return inside of them, which pandas would take for their end."""
-    if lines.count(b"\r") == lines.count(b"\r\n"):
+    if b"\r" not in lines or lines.count(b"\r") == lines.count(b"\r\n"):  # pairs are counted slowly
         return lines
     return SINGLE_RETURN.sub(b" ", lines)
 
