@@ -104,6 +104,25 @@ def test_a_flow_that_the_prior_holds_is_logistic_regression(architecture: str) -
     assert np.array_equal(again.controls_.to_vector(), model.controls_.to_vector())
 
 
+@pytest.mark.parametrize("architecture", ["odenet", "odenet+simplex"])
+def test_a_flow_at_rest_finds_its_readout_in_one_layer(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All layers do the same there; callbacks and the history know nothing of it."""
+    layers, seen = [], []
+
+    def watched(network: Any, *arguments: Any, **options: Any) -> Any:
+        layers.append(network.n_layers)
+        return ocdl.train(network, *arguments, **options)
+
+    monkeypatch.setattr("ocdl.estimator.base.train", watched)
+    X, y = make_classification(40, 400, n_informative=5, random_state=0)
+    model = ODEClassifier(architecture, random_state=0)
+    model.fit(X, y, callbacks=[lambda state: seen.append(state.controls)])
+    assert layers == [1, 5]
+    assert {u.K.shape for u in seen} == {(5, 401, 401)}
+    np.testing.assert_allclose(seen[0].h, model.history_.time_steps[0])
+    np.testing.assert_allclose(model.history_.time_steps.sum(axis=1), 3.0, rtol=0.01)
+
+
 class TestLabels:
     @pytest.mark.parametrize(
         "classes",

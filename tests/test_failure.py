@@ -112,6 +112,54 @@ def test_columns_of_very_different_scales_are_a_warning(kind: Any) -> None:
     assert {warning.filename for warning in caught} == {__file__}
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"optimiser": ocdl.Adam(lr=1e-6)},
+        {"learning_rate": 1e-4},
+        {"optimiser": ocdl.GradientDescent(0.01)},
+        {"learning_rate": 0.01, "max_iter": 20},
+        {"max_iter": 5},
+    ],
+)
+@pytest.mark.parametrize("name", ["donut1d", "squares", "spiral"])
+def test_a_training_that_has_only_begun_says_so(name: str, settings: dict[str, Any]) -> None:
+    """Its loss falls as much in the last iterations as in those before, however little that is."""
+    rows, labels = GENERATORS[name](random_state=0)
+    reason = "(in the last .* the loss fell from .* to|would predict better).*; increase max_iter"
+    with pytest.warns(ConvergenceWarning, match=reason):
+        model = ODEClassifier(random_state=0, **settings).fit(rows, labels)
+    assert model.score(rows, labels) < 0.7
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+def test_a_loss_that_was_lower_before_is_a_warning(load: Any) -> None:
+    rows, labels = load(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match=r"after \d+ of them the loss was .*; choose a smaller learning rate"):
+        ODEClassifier(learning_rate=1.0, random_state=0).fit(StandardScaler().fit_transform(rows), labels)
+
+
+@pytest.mark.parametrize("name", ["donut1d", "donut2d", "squares"])
+@pytest.mark.parametrize("seed", range(3))
+def test_losses_of_batches_that_differ_by_chance_are_no_warning(name: str, seed: int) -> None:
+    rows, labels = GENERATORS[name](random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ODEClassifier(batch_size=50, max_iter=600, random_state=seed).fit(rows, labels)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["donut1d", "donut2d", "squares"])
+def test_unscaled_inputs_from_which_little_is_learned_are_a_warning(name: str, seed: int) -> None:
+    rows, labels = GENERATORS[name](random_state=0)
+    model = ODEClassifier(random_state=seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(1000 * rows, labels)
+    assert re.match("little is predicted, .* saturated at the start: .*StandardScaler", str(caught[-1].message))
+    assert {warning.filename for warning in caught} == {__file__}
+
+
 def test_a_callback_ends_the_training_in_whichever_phase_it_is() -> None:
     for kind in (ODEClassifier, ODERegressor):
         model = kind(random_state=0).fit(X, Y, callbacks=[lambda state: True])

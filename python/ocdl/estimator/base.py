@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from numbers import Number
 from typing import Any, Self
 
@@ -317,13 +318,13 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         require_memory(network, len(samples.X), [method for method, _ in stages])
         start = self._warm(before, network) or network.init(random_state=rng, scheme="scaled")
         is_warm = "controls_" in before
-        convergence.warn_of_saturation(network, start, samples.X)
+        flat = convergence.saturation(network, start, samples.X)
         with limited_threads(None if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)):
             if alpha == CHOSEN_BY_FOLDS:
                 alpha = self._alpha_by_folds(network, start, samples, rng)
             assert not isinstance(alpha, str)
-            result = self._trained(network, start, samples, alpha, optimiser, is_warm, validated, callbacks, rng)
-            return self._fitted(network, alpha, result, samples)
+            trained = self._trained(network, start, samples, alpha, optimiser, is_warm, validated, callbacks, rng)
+            return self._fitted(network, alpha, samples, flat, *trained)
 
     def _fit_part(
         self, looked_at: tuple[FloatArray, Any], X: FloatArray, y: Any, n_rows: int, callbacks: Iterable[Callback]
@@ -348,26 +349,40 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rng = np.random.RandomState(self._seed())
         network = self._network(samples)
         start = network.init(random_state=rng, scheme="scaled")
-        convergence.warn_of_saturation(network, start, self._looked_at.X)
-        result = self._trained(network, start, samples, alpha, optimiser, False, None, callbacks, rng)
+        flat = convergence.saturation(network, start, self._looked_at.X)
+        trained = self._trained(network, start, samples, alpha, optimiser, False, None, callbacks, rng)
         del self._looked_at
-        return self._fitted(network, alpha, result, samples)
+        return self._fitted(network, alpha, samples, flat, *trained)
 
-    def _fitted(self, network: Network, alpha: float, result: Result, samples: Samples) -> Self:
+    def _fitted(
+        self,
+        network: Network,
+        alpha: float,
+        samples: Samples,
+        flat: convergence.Saturation,
+        result: Result,
+        left: convergence.Unfinished | None,
+    ) -> Self:
         self.alpha_ = alpha
         self.network_, self.controls_, self.history_ = network, result.controls, result.history
         self.n_iter_, self.status_ = result.n_iter, result.status
         self.__dict__.pop("_epochs", None)
-        is_worse = result.status is Status.ITERATION_LIMIT and self._is_worse_than_constant(network, result, samples)
-        convergence.warn_unless_converged(result, float(self.tol), worse_than_constant=is_worse)
+        is_worse = result.status is Status.ITERATION_LIMIT and self._is_above_constant(network, result, samples)
+        convergence.warn_unless_converged(result, float(self.tol), left=left, worse_than_constant=is_worse)
+        is_finite = result.status is not Status.NOT_FINITE
+        if flat.may_matter and is_finite and self._is_above_constant(network, result, samples, convergence.LITTLE):
+            convergence.warn_of_scale(flat)
         return self
 
-    def _is_worse_than_constant(self, network: Network, result: Result, samples: Samples) -> bool:
-        """Whether the loss is above that of outputs which are 0 for every sample, as no minimum is under any prior."""
+    def _is_above_constant(self, network: Network, result: Result, samples: Samples, share: float = 1.0) -> bool:
+        """Whether the loss is above that of outputs which are 0 for every sample, as no minimum is under any prior.
+
+        Or above a share of it.
+        """
         trained, constant = (
             self._value(network, u, samples, Objective(self.loss)) for u in (result.controls, network.controls())
         )
-        return trained > constant
+        return trained > share * constant
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """One epoch of Adam over these rows, from where the last one ended; its averages are kept."""
@@ -438,11 +453,12 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         validated: Validation | None,
         callbacks: Iterable[Callback],
         rng: np.random.RandomState,
-    ) -> Result:
-        """Train, first under a weak prior and then under the whole one.
+    ) -> tuple[Result, convergence.Unfinished | None]:
+        """Train, first under a weak prior and then under the whole one; return what was left to do then, too.
 
         A flow that the prior lets go nowhere starts there instead, with the readout that fits: as every row then lies
-        where it lay, the search for the rest is short, and on thousands of columns each of its steps is long.
+        where it lay, the search for the rest is short, and on thousands of columns each of its steps is long. At rest
+        one layer does what all do, in a fraction of the time.
         """
         looked_at = self._looked_at or samples
         noise = self._noise(looked_at)
@@ -455,7 +471,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             "checkpoint": self._checkpoint,
             "resume": self._resume,
         }
-        watching = _Callbacks(callbacks)
+        watching = _Callbacks(callbacks, network)
         common: dict[str, Any] = {
             "sample_weight": samples.weights,
             "optimiser": _sized(network) if optimiser is None else optimiser,
@@ -471,9 +487,10 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if alpha > 0 and not is_warm and weak > 0:
             is_held = reach(network, samples.total, alpha, noise) < SHORT
             objective = self._objective(network, samples.total, alpha, noise, weak=not is_held)
+            swept = replace(network, n_layers=1) if is_held else network
             first = train(
-                network,
-                network.controls() if is_held else start,
+                swept,
+                swept.controls() if is_held else start,
                 samples.X,
                 samples.y,
                 objective=objective,
@@ -481,23 +498,28 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 freeze=[part.name for part in network.parts if is_held and part.role != "readout"],
                 **common,
             )
+            if is_held:
+                first = _in_all_layers(first, network)
             if watching.ended:
-                return first._ended_as(Status.INTERRUPTED)
+                return first._ended_as(Status.INTERRUPTED), None
             if first.status is Status.NOT_FINITE:
-                return first
+                return first, None
             begun_at, start = start, first.controls
             whole["max_iter"] -= first.n_iter
             if self.alpha != CHOSEN_BY_FOLDS:  # which have judged the factor beside the noise of before
                 noise = self._noise_left(noise, network, start, looked_at)
         objective = self._objective(network, samples.total, alpha, noise)
         result = train(network, start, samples.X, samples.y, objective=objective, **whole, **common)
+        last_method, _ = stages_of(common["optimiser"])[-1]
+        on_batches = getattr(last_method, "batch_size", None) is not None
+        left = convergence.unfinished(result.history, common["tol"], on_batches=on_batches)
         if first is None:
-            return result
+            return result, left
         result = first.followed_by(result)
         if result.status is Status.NOT_FINITE:
-            return result
+            return result, left
         before, after = (self._value(network, u, samples, objective) for u in (begun_at, result.controls))
-        return judged_from(result, before, after, common["tol"])
+        return judged_from(result, before, after, common["tol"]), left
 
     def _value(self, network: Network, u: Controls, samples: Samples, objective: Objective) -> float:
         """Return J on the rows of all ranks."""
@@ -641,18 +663,30 @@ def _sized(network: Network) -> LBFGS:
     return LBFGS(memory=int(np.clip(pairs, 3, defaults.OPTIMISER.memory)))
 
 
+def _in_all_layers(result: Result, network: Network) -> Result:
+    """Return the result of a training at rest, where one layer has stood for all."""
+    steps = np.repeat(result.history.time_steps / network.n_layers, network.n_layers, axis=1)
+    history = replace(result.history, time_steps=steps)
+    return replace(result, controls=_layered(result.controls, network), history=history)
+
+
+def _layered(u: Controls, network: Network) -> Controls:
+    return u if len(u.K) == network.n_layers else network.controls(W=u.W, mu=u.mu)
+
+
 class _Callbacks:
     """All callbacks as one, which knows whether any of them has ended the training."""
 
-    def __init__(self, callbacks: Iterable[Callback]) -> None:
+    def __init__(self, callbacks: Iterable[Callback], network: Network) -> None:
         if not isinstance(callbacks, Iterable):
             raise TypeError(f"callbacks must be a list of callables, got {type(callbacks).__name__}")
-        self.called, self.ended = list(callbacks), False
+        self.called, self.ended, self._network = list(callbacks), False, network
         for callback in self.called:
             if not callable(callback):
                 raise TypeError(f"callbacks must be callable, got {type(callback).__name__}")
 
     def __call__(self, state: TrainingState) -> bool:
+        state = replace(state, controls=_layered(state.controls, self._network))
         answers = [bool(callback(state)) for callback in self.called]
         self.ended = any(answers)
         return self.ended
