@@ -184,12 +184,14 @@ def test_transform_is_the_last_state_and_feeds_a_pipeline() -> None:
 
 
 class TestWeights:
-    def test_a_weight_is_a_repetition(self) -> None:
+    @pytest.mark.parametrize("class_weight", [None, "balanced", {"setosa": 0.3, "virginica": 0.7}])
+    def test_a_weight_is_a_repetition(self, class_weight: Any) -> None:
         X, y = iris()
         weights = np.random.default_rng(0).integers(0, 4, len(X))
         order = np.random.default_rng(1).permutation(weights.sum())
-        weighted = quick().fit(X, y, sample_weight=weights)
-        repeated = quick().fit(np.repeat(X, weights, axis=0)[order], np.repeat(y, weights)[order])
+        model = quick(class_weight=class_weight)
+        weighted = clone(model).fit(X, y, sample_weight=weights)
+        repeated = clone(model).fit(np.repeat(X, weights, axis=0)[order], np.repeat(y, weights)[order])
         assert np.array_equal(weighted.controls_.to_vector(), repeated.controls_.to_vector())
 
     def test_weights_of_zero_alone_are_refused(self) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_sample_weight
+from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -17,7 +18,7 @@ from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.estimator import defaults
 from ocdl.estimator.base import Callback, ODEEstimator
 from ocdl.estimator.files import classes_from, classes_to
-from ocdl.estimator.samples import Samples, canonical
+from ocdl.estimator.samples import Samples, canonical, reweighted
 from ocdl.estimator.settings import KEYWORDS_OF_OTHERS
 from ocdl.model.objective import decided, meaning_of_outputs
 from ocdl.model.penalties import Regulariser
@@ -76,7 +77,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     regulariser : Regulariser or None
         A sum of `Tikhonov`, `L1`, `TimeSmoothness` and `EvenSteps` that replaces the prior.
     class_weight : dict, "balanced" or None
-        Weights of the classes, as everywhere in scikit-learn.
+        Weights of the classes, as everywhere in scikit-learn; sample weights count for "balanced" too.
     validation_fraction : float
         Share of the distinct samples that is kept for validation; their loss is in `history_`.
     early_stopping : bool
@@ -425,13 +426,22 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"warm_start=True, but y has the classes {classes} and the last fit had {self.classes_}"
                 )
-        weights = self._weights(sample_weight, X)
+        samples = canonical(X, labels, self._weights(sample_weight, X))
         if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, y)
-        if not (np.isfinite(weights) & (weights >= 0)).all():
-            raise ValueError("sample_weight and class_weight must give weights that are finite and not negative")
+            samples = reweighted(samples, self._factors(classes, samples)[samples.y])
         self.classes_ = classes
-        return canonical(X, labels, weights)
+        return samples
+
+    def _factors(self, classes: NDArray[Any], samples: Samples) -> FloatArray:
+        """Return the weight of each class; balanced, all classes that there are weigh the same together."""
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            order = np.argsort(samples.y)
+            ends = np.searchsorted(samples.y[order], np.arange(1, len(classes)))
+            totals = np.array([*map(math.fsum, np.split(samples.row_weights[order], ends))])
+            each = samples.total / np.count_nonzero(totals)
+            return np.divide(each, totals, where=totals > 0, out=np.ones(len(classes)))
+        factors: FloatArray = compute_class_weight(self.class_weight, classes=classes, y=classes)
+        return factors
 
     def _targets_of(self, y: Any) -> LabelArray:
         try:

@@ -115,13 +115,27 @@ def canonical(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples:
         order = order[np.lexsort([weights[order], np.cumsum(starts)])]
     first = np.flatnonzero(starts)
     total = np.add.reduceat(weights[order], first)
-    if not total.any():
-        raise ValueError("every sample to train on has weight 0, from sample_weight and class_weight")
+    _require_some(total)
     rows = order[first][total > 0]
     del hashes, same_hash, same, starts, first, order
     merged = np.take(X, rows, axis=0)
     merged += 0.0  # of equal rows one may have had -0
     return weighted(merged, y[rows] + y.dtype.type(0), total[total > 0])
+
+
+def reweighted(samples: Samples, factors: FloatArray) -> Samples:
+    """Return the samples with their weights times these factors, without those of weight 0."""
+    weights = samples.row_weights * factors
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError("sample_weight and class_weight must give weights that are finite and not negative")
+    _require_some(weights)
+    rows = weights > 0
+    return weighted(samples.X if rows.all() else samples.X[rows], samples.y[rows], weights[rows])
+
+
+def _require_some(weights: FloatArray) -> None:
+    if not weights.any():
+        raise ValueError("every sample to train on has weight 0, from sample_weight and class_weight")
 
 
 def _hashes(X: FloatArray, targets: NDArray[Any]) -> Hashes:
