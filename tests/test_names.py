@@ -118,6 +118,13 @@ def test_architectures_have_the_papers_names(spelling: str, name: str) -> None:
     assert Network.preset(spelling, 2, 3) == Network.preset(name, 2, 3)
 
 
+@pytest.mark.parametrize(
+    ("spelling", "name"), [("MSE", "squared_error"), ("mae", "quantile"), ("absolute error", "quantile")]
+)
+def test_losses_have_the_names_of_other_libraries(spelling: str, name: str) -> None:
+    assert Objective(spelling) == Objective(name)
+
+
 def test_what_is_stored_is_the_name() -> None:
     typed = Network(2, 3, tableau="RK4", activation="Leaky ReLU", field="Dense", time_steps="FREE")
     plain = Network(2, 3, tableau="kutta4", activation="leaky_relu", field="dense", time_steps="free")

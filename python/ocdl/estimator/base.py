@@ -595,7 +595,8 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if eval_set is None:
             return None
         if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
-            raise TypeError(f"eval_set must be a pair (X, y), got {type(eval_set).__name__}")
+            entries = f" of {len(eval_set)}" if isinstance(eval_set, (tuple, list)) else ""
+            raise TypeError(f"eval_set must be a pair (X, y), got {type(eval_set).__name__}{entries}")
         try:
             rows, targets = self._validated(*eval_set, reset=False)
             return rows, self._targets_of(targets)

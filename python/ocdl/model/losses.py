@@ -150,7 +150,14 @@ def _described(name: str, title: str, targets: str, formula: str, parameters: li
 
 
 LOSSES: dict[str, type[Loss]] = {record[0]: _record(*record) for record in _core.losses()}
-ALIASES = {"log_loss": "cross_entropy", "pinball": "quantile"}
+ALIASES = {
+    "log_loss": "cross_entropy",
+    "mse": "squared_error",
+    "mean_squared_error": "squared_error",
+    "pinball": "quantile",
+    "absolute_error": "quantile",  # half of it, at the level 0.5
+    "mae": "quantile",
+}
 globals().update({record.__name__: record for record in LOSSES.values()})
 __all__ += [record.__name__ for record in LOSSES.values()]
 
