@@ -46,6 +46,20 @@ def test_it_learns_what_is_not_linear() -> None:
     assert LinearRegression().fit(X, y).score(X_test, y_test) < 0.8
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape", ["waves", "product"])
+def test_few_rows_can_show_what_is_not_linear(shape: str, seed: int) -> None:
+    """What a linear model leaves is no noise there, as rows that were left out say; of real noise they do not."""
+    rng = np.random.default_rng(seed)
+    X, new = rng.standard_normal((2, 100, 5))
+    signal, truth = (np.sin(2 * x[:, 0]) + x[:, 1] ** 2 if shape == "waves" else x[:, 0] * x[:, 1] for x in (X, new))
+    noise = rng.standard_normal(100)
+    model = ODERegressor(random_state=seed).fit(X, signal + 0.1 * noise)
+    assert model.score(new, truth) > 0.7
+    linear = ODERegressor(random_state=seed).fit(X, X[:, 0] + noise)
+    assert np.corrcoef(linear.predict(new), new[:, 0])[0, 1] > 0.9
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_the_scale_of_the_targets_does_not_matter(scale: float) -> None:
     X, y = friedman()

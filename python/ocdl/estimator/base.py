@@ -297,6 +297,12 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Return the variance that the prior is relative to."""
         return 1.0
 
+    def _noise_believed(
+        self, network: Network, start: Controls, samples: Samples, alpha: float, rng: np.random.RandomState
+    ) -> float:
+        """Return the share of that variance that is taken for noise."""
+        return 1.0
+
     def _noise_left(self, noise: float, network: Network, controls: Controls, samples: Samples) -> float:
         """Return that variance when a weak prior has shown what can be learned."""
         return noise
@@ -320,10 +326,14 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         is_warm = "controls_" in before
         flat = convergence.saturation(network, start, samples.X)
         with limited_threads(None if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)):
+            self._believed = before.get("_believed", 1.0)
             if alpha == CHOSEN_BY_FOLDS:
                 alpha = self._alpha_by_folds(network, start, samples, rng)
+            elif alpha != 0 and not is_warm:
+                self._believed = self._noise_believed(network, start, samples, float(alpha), rng)
             assert not isinstance(alpha, str)
-            trained = self._trained(network, start, samples, alpha, optimiser, is_warm, validated, callbacks, rng)
+            how = (alpha, self._believed, optimiser, is_warm, validated, callbacks, rng)
+            trained = self._trained(network, start, samples, *how)
             return self._fitted(network, alpha, samples, flat, *trained)
 
     def _fit_part(
@@ -350,7 +360,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         network = self._network(samples)
         start = network.init(random_state=rng, scheme="scaled")
         flat = convergence.saturation(network, start, self._looked_at.X)
-        trained = self._trained(network, start, samples, alpha, optimiser, False, None, callbacks, rng)
+        trained = self._trained(network, start, samples, alpha, 1.0, optimiser, False, None, callbacks, rng)
         del self._looked_at
         return self._fitted(network, alpha, samples, flat, *trained)
 
@@ -448,6 +458,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         start: Controls,
         samples: Samples,
         alpha: float,
+        believed: float,
         optimiser: Optimiser | Chain | None,
         is_warm: bool,
         validated: Validation | None,
@@ -461,7 +472,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         one layer does what all do, in a fraction of the time.
         """
         looked_at = self._looked_at or samples
-        noise = self._noise(looked_at)
+        noise = believed * self._noise(looked_at)
         early = validation.boolean(self.early_stopping, "early_stopping")
         whole: dict[str, Any] = {
             "max_iter": validation.integer(self.max_iter, "max_iter", least=1),

@@ -438,8 +438,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
             order = np.argsort(samples.y)
             ends = np.searchsorted(samples.y[order], np.arange(1, len(classes)))
             totals = np.array([*map(math.fsum, np.split(samples.row_weights[order], ends))])
-            each = samples.total / np.count_nonzero(totals)
-            return np.divide(each, totals, where=totals > 0, out=np.ones(len(classes)))
+            return samples.total / np.count_nonzero(totals) / np.where(totals > 0, totals, 1.0)
         factors: FloatArray = compute_class_weight(self.class_weight, classes=classes, y=classes)
         return factors
 
