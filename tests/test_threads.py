@@ -54,6 +54,7 @@ def test_eight_trainings_at_once_get_the_serial_bits() -> None:
 
 
 @pytest.mark.usefixtures("all_threads")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # it has only begun
 def test_a_model_predicts_while_copies_of_it_are_trained() -> None:
     """Seven threads predict with one model until the eighth, which trains copies of it, is done."""
     ocdl.set_num_threads(2)
