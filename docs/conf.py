@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -83,6 +84,7 @@ def runs_here(script: Path) -> bool:
     return all(find_spec(name) for name in EXTRAS if f"import {name}" in text or f"from {name}" in text)
 
 
+warnings.filterwarnings("ignore", "A worker stopped")  # joblib begins a new one when torch or JAX made it large
 RUNNABLE = "|".join(script.stem for script in sorted((ROOT / "examples").glob("*.py")) if runs_here(script))
 sphinx_gallery_conf = {
     "examples_dirs": str(ROOT / "examples"),
@@ -97,6 +99,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "remove_config_comments": True,
     "nested_sections": False,
+    "parallel": True,  # in processes of their own: Sphinx forks, which threads that JAX leaves behind do not survive
     "reference_url": {"ocdl": None},
     "within_subsection_order": "FileNameSortKey",
 }
