@@ -201,16 +201,13 @@ TABLES: dict[str, Callable[[], Rows]] = {
 def numbers() -> dict[str, str]:
     """Return the numbers that a text may name."""
     layer = {row["job"]: f"{row['times_as_fast']:.1f}" for row in stored("interop")["rows"]}
-    ratios = [job["best_peer_any_threads"]["ratio"] for job in stored("gradient")["jobs"]]
-    judged = stored("estimator")["summary"]["judged"]
+    timed = {name for job in stored("gradient")["jobs"] for name in job["seconds"] if "thread" not in name}
+    *others, last = sorted(timed - {"ocdl", "before"})
     return {
+        "peers": f"{', '.join(others)} and {last}" if others else last,
         "layer_euler": layer["J1"],
         "layer_kutta4": layer["J2"],
-        "smallest_gradient_ratio": f"{min(ratios):.1f}",
-        "largest_gradient_ratio": f"{max(ratios):.1f}",
-        "classifier_share_of_time": f"{judged['ODEClassifier'][SHARE_OF_TIME]:.2f}",
         "reproduction_ratio": f"{stored('reproduction')['totals']['all']['ratio']:.0f}",
-        "neighbour_cost": f"{stored('threads')['neighbour_cost']:.2f}",
     }
 
 
@@ -227,22 +224,27 @@ def _range(counts: Sequence[int]) -> str:
 
 
 class Measured(SphinxDirective):
-    """A table of `TABLES`; numbers are flush right."""
+    """A table of `TABLES`; columns of numbers are flush right."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Return the table."""
         header, *rows = TABLES[self.arguments[0]]()
+        classes = [["number"] if all(map(_is_number, column)) else [] for column in zip(*rows, strict=True)]
+
+        def row(texts: Sequence[str]) -> nodes.row:
+            cells = zip(texts, classes, strict=True)
+            return nodes.row("", *(nodes.entry("", nodes.paragraph("", text), classes=kind) for text, kind in cells))
+
         group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in header), cols=len(header))
-        group += nodes.thead("", nodes.row("", *(_cell(name) for name in header)))
-        group += nodes.tbody("", *(nodes.row("", *map(_cell, row)) for row in rows))
+        group += nodes.thead("", row(header))
+        group += nodes.tbody("", *map(row, rows))
         return [nodes.table("", group, classes=["measured"])]
 
 
-def _cell(text: str) -> nodes.entry:
-    is_number = text[:1].isdigit() or text[:1] == "-" or text == "never"
-    return nodes.entry("", nodes.paragraph("", text), classes=["number"] if is_number else [])
+def _is_number(text: str) -> bool:
+    return text[:1].isdigit() or text[:1] == "-" or text == "never"
 
 
 def setup(app: Any) -> dict[str, bool]:
