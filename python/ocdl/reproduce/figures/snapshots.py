@@ -57,7 +57,7 @@ ARCHITECTURES = {
     "ODENet+Simplex": (0, 1, 14, 20),
 }
 METHODS = dict.fromkeys(("ResNet/Euler", "Improved Euler", "Kutta(3)", "Kutta(4)"), (0, 4, 9, 15))
-CAPTION = "The training samples after some of the layers, over the linear classifier of time T. First seed."
+CAPTION = "The training samples after some of the layers, the last of them over the linear classifier. First seed."
 
 FIGURES = (
     _figure("fig3", "Snapshots of the four architectures: spiral", CAPTION, "architectures", "spiral", ARCHITECTURES),
