@@ -201,10 +201,9 @@ def test_people_can_read_it(page: str, width: int, scheme: str, address: str, br
     tab.wait_for_timeout(300)  # what the page does when it has been loaded
     folder = os.environ.get("OCDL_PICTURES")
     tab.screenshot(path=Path(folder or tmp_path) / f"{page.replace('/', '_')}-{width}-{scheme}.png")
-    overflow = tab.evaluate("""() => Math.max(...["html", ".bd-article-container"].map((part) => {
-        const box = document.querySelector(part);
-        return box.scrollWidth - box.clientWidth;
-    }))""")
+    boxes = "html, .bd-article-container, .prev-next-area a"
+    wider = "(found) => Math.max(...found.map((box) => box.scrollWidth - box.clientWidth))"
+    overflow = tab.eval_on_selector_all(boxes, wider)
     missing = list(complaints)  # axe fetches style sheets once more, from where it thinks they are
     violations = [found["id"] for found in Axe().run(tab).response["violations"]]
     context.close()
