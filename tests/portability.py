@@ -100,7 +100,10 @@ def aarch64(folder: Path, left_out: Iterable[str] = LONG_SUITES) -> bool:
 
 
 def serial(folder: Path) -> bool:
-    """The libraries are those of this Python, seen by way of a .pth file: an editable ocdl stays out of sight."""
+    """The libraries are those of this Python, seen by way of a .pth file: an editable ocdl stays out of sight.
+
+    Another ocdl among them is seen; `--target` lets pip install ours nevertheless, before it.
+    """
     if not provided(lambda: first_of(CLANGS) is not None, "Clang 15 or newer", "clang-16"):
         return False
     compiler = first_of(CLANGS) or ""
@@ -116,7 +119,7 @@ def serial(folder: Path) -> bool:
     return (
         run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder)
         and run(*pip, "wheel", *built_here, *defines, *folder.glob("*.tar.gz"), CXX=compiler)
-        and run(*pip, "--python", python, "install", "--no-deps", *folder.glob("*.whl"))
+        and run(*pip, "install", "--no-deps", "--target", site_packages, *folder.glob("*.whl"))
         and run(python, "-P", "-c", "import ocdl; assert ocdl.build_info()['openmp'] == 'none', ocdl.build_info()")
         and run(python, "-P", "-m", "ocdl", "selftest")
     )
