@@ -134,8 +134,6 @@ def stop(number: int, frame: FrameType | None) -> None:
 
 def main() -> None:
     """Write the page."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop)
     text = page(compile_core())
     for package in {HERE.parent / "python" / "ocdl", Path(ocdl.__file__).parent}:
         replace_file(str(package / "playground.html"), text.encode())
@@ -143,4 +141,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signal_number, stop)
     main()
