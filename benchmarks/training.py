@@ -12,6 +12,7 @@ from agreement import TRAINING_TOLERANCE, deviation, reference
 from bounds import Peak, measure_peak
 from comparison import arguments, selection
 from jobs import TRAINING_JOBS, Job, Training
+from matplotlib.ticker import LogLocator, NullFormatter
 from timing import Comparison, Field, interleave, start_workers
 
 TITLE = "Training by Algorithm 2"
@@ -65,6 +66,9 @@ def plot(row: dict[str, Any], expected: Training, answers: dict[str, Training]) 
         times.plot([row["seconds"][label] for label in order], order, "o", color=report.COLOURS[0])
         times.axvline(row["bound"], color="0.3", linewidth=1, linestyle="--", label="bound")
         times.set_xscale("log")
+        times.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        times.xaxis.set_major_formatter("{x:g}")
+        times.xaxis.set_minor_formatter(NullFormatter())
         times.invert_yaxis()
         times.set_xlabel(f"seconds for {len(expected.losses) - 1} iterations")
         times.legend(loc="upper right")
