@@ -88,26 +88,28 @@ def measure_calls(job: Job, rounds: int) -> dict[str, Any]:
 
 
 def measure_methods(job: Job, rounds: int, threads: int) -> dict[str, Any]:
-    """Seconds of an iteration, and how much of it does not grow with the samples.
+    """Seconds of an iteration, how much of it does not grow with the samples, and how much of that is the method's.
 
-    That is found with one layer on 32 and 64 samples, one block each: the line through both ends, at no samples, with
-    what a method does itself and the little that an evaluation does once. A batch is compared with as many samples that
-    need no gathering.
+    What does not grow is found with one layer on 32 and 64 samples, one block each: the line through both ends, at no
+    samples. An evaluation has its share in it, as threads are called and sums begin: what gradient descent takes there,
+    which only adds the gradient to the controls, is not the method's. A batch is compared with as many samples that need
+    no gathering.
     """
     ocdl.set_num_threads(threads)
     whole, few, more = Samples(job, job.m), Samples(ONE_LAYER, 32), Samples(ONE_LAYER, 64)
     batch, gathered = Samples(job, BATCH), ocdl.Adam(0.01, batch_size=BATCH)
     measures = {}
-    for name, method in METHODS.items():
+    for name, method in {"lean": LEAN, **METHODS}.items():
         for size, samples in (("whole", whole), ("few", few), ("more", more)):
             measures[f"{name} {size}"] = lambda samples=samples, method=method: samples.iteration_seconds(method)
     measures["batch"] = lambda: whole.iteration_seconds(gathered)
     measures["as many"] = lambda: batch.iteration_seconds(METHODS["Adam"])
     found = least(measures, rounds)
+    once = {name: 2 * found[f"{name} few"] - found[f"{name} more"] for name in ("lean", *METHODS)}
     rows = {}
     for name in METHODS:
-        seconds, outside = found[f"{name} whole"], 2 * found[f"{name} few"] - found[f"{name} more"]
-        rows[name] = {"seconds": seconds, "outside": outside, "share": outside / seconds}
+        seconds, outside = found[f"{name} whole"], once[name] - once["lean"]
+        rows[name] = {"seconds": seconds, "once": once[name], "outside": outside, "share": outside / seconds}
     gathering = {"batch": found["batch"], "as_many": found["as many"]}
     return {"job": job.name, "threads": threads, "methods": rows, "gathering": gathering}
 
@@ -147,9 +149,13 @@ def main() -> None:
     )
     methods = measure_methods(JOBS["J1"], options.rounds, options.threads)
     report.print_table(
-        (f"{methods['job']}, {options.threads} threads", "an iteration", "outside its evaluation", "share"),
+        (f"{methods['job']}, {options.threads} threads", "an iteration", "at no samples", "the method's", "share"),
         [
-            (name, microseconds(row["seconds"]), microseconds(row["outside"]), f"{100 * row['share']:.1f} %")
+            (
+                name,
+                *(microseconds(row[part]) for part in ("seconds", "once", "outside")),
+                f"{100 * row['share']:.1f} %",
+            )
             for name, row in methods["methods"].items()
         ],
     )

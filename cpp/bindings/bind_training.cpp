@@ -31,8 +31,11 @@ class Exporter : public StateVisitor<T> {
 
   void number(std::string_view name, double& value) override { state[key(name)] = value; }
   void count(std::string_view name, std::int64_t& value) override { state[key(name)] = value; }
-  void vector(std::string_view name, ControlVector<T>& values) override {
-    state[key(name)] = Array<T>(static_cast<Index>(values.size()), values.data());
+  void rows(std::string_view name, T* first, Index count, Index length, Index stride) override {
+    Array<T> stored(count * length);
+    T* numbers = stored.mutable_data();
+    for (Index row = 0; row < count; ++row) std::copy_n(first + row * stride, length, numbers + row * length);
+    state[key(name)] = std::move(stored);
   }
 
  private:
@@ -50,10 +53,10 @@ class Importer : public StateVisitor<T> {
     value = entry(name).template cast<std::int64_t>();
     if (value < 0) throw std::invalid_argument("'" + std::string(name) + "' is negative");
   }
-  void vector(std::string_view name, ControlVector<T>& values) override {
+  void rows(std::string_view name, T* first, Index count, Index length, Index stride) override {
     const auto stored = entry(name).template cast<Array<T>>();
-    const T* numbers = view(stored, static_cast<Index>(values.size()), std::string(name).c_str());
-    std::copy_n(numbers, values.size(), values.begin());
+    const T* numbers = view(stored, count * length, std::string(name).c_str());
+    for (Index row = 0; row < count; ++row) std::copy_n(numbers + row * length, length, first + row * stride);
   }
 
  private:

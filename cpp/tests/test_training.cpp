@@ -10,6 +10,8 @@ using namespace ocdl::testing;
 
 namespace {
 
+using Scalars = std::tuple<float, double>;
+
 std::vector<MethodOptions> methods(Index batch) {
   return {
       GradientDescentOptions{0.1},
@@ -80,8 +82,9 @@ BOOST_AUTO_TEST_CASE(an_interrupted_iteration_has_not_happened) {
       if (name != "seconds") seen.push_back(value);
     }
     void count(std::string_view, std::int64_t& value) override { seen.push_back(static_cast<double>(value)); }
-    void vector(std::string_view, ControlVector<double>& values) override {
-      seen.insert(seen.end(), values.begin(), values.end());
+    void rows(std::string_view, double* first, Index count, Index length, Index stride) override {
+      for (Index row = 0; row < count; ++row)
+        seen.insert(seen.end(), first + row * stride, first + row * stride + length);
     }
   };
   const auto state = [](Training<double>& training) {
@@ -140,6 +143,31 @@ BOOST_AUTO_TEST_CASE(sums_do_not_depend_on_threads) {
   double plain = 0;
   for (std::size_t n = 0; n < a.size(); ++n) plain += a[n] * b[n];
   BOOST_TEST(std::abs(plain - results[0]) <= 1e-9 * std::sqrt(600001.0));
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(vectors_of_controls_end_with_whole_groups, T, Scalars) {
+  const double roundoff = 10 * static_cast<double>(std::numeric_limits<T>::epsilon());
+  Draw draw(7);
+  for (const Index size : {Index(1), Index(16), Index(143), Index(5000), Index(300001)}) {
+    const Index whole_size = whole_groups(size);
+    ControlVector<T> x(static_cast<std::size_t>(size)), y(x), w(x);
+    for (ControlVector<T>* v : {&x, &y, &w})
+      for (T& number : *v) number = T(draw.normal());
+    const ControlVector<T> before = y;
+    const double found = add_scaled(0.7, x.data(), y.data(), whole_size, w.data());
+    double product = 0;
+    for (std::size_t n = 0; n < x.size(); ++n) {
+      const double moved =
+          static_cast<double>(before[n]) + static_cast<double>(T(0.7)) * static_cast<double>(x[n]);
+      BOOST_REQUIRE(std::abs(static_cast<double>(y[n]) - moved) <= roundoff * (1 + std::abs(moved)));
+      product += static_cast<double>(w[n]) * static_cast<double>(y[n]);
+    }
+    BOOST_TEST(std::abs(found - product) <= 1e-12 * static_cast<double>(size));
+    for (const ControlVector<T>* v : {&x, &y, &w}) {
+      BOOST_TEST(reinterpret_cast<std::uintptr_t>(v->data()) % 64 == 0u);
+      for (Index n = size; n < whole_size; ++n) BOOST_TEST(v->data()[n] == T(0));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(the_wolfe_search_keeps_its_promise) {

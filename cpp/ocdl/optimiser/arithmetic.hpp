@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "ocdl/optimiser/control_vector.hpp"
 #include "ocdl/parallel.hpp"
 
 /// Arithmetic with vectors of controls. Long ones are shared among threads; as they are cut into chunks by
@@ -12,16 +13,13 @@ namespace ocdl {
 
 namespace detail {
 
+/// Vectors of narrow networks are one chunk: to divide and to gather would be a share of the work.
 inline constexpr Index most_chunks = 256, shortest_chunk = 4096, worth_threads = Index(1) << 18;
 
 /// body(chunk, begin, end) for every chunk of [0, size); returns how many there are.
 template <class Body>
 Index for_numbered_chunks(Index size, const Body& body) {
-  if (size <= shortest_chunk) {  // of narrow networks: the divisions below would be a share of the work
-    body(Index(0), Index(0), size);
-    return 1;
-  }
-  const Index length = std::max(shortest_chunk, (size + most_chunks - 1) / most_chunks);
+  const Index length = whole_groups(std::max(shortest_chunk, (size + most_chunks - 1) / most_chunks));
   const Index count = (size + length - 1) / length;
   parallel(size < worth_threads ? 1 : ThreadLimit::sensible(), [&](const Team& team) {
     const Range mine = team.share(count);
@@ -36,6 +34,7 @@ Index for_numbered_chunks(Index size, const Body& body) {
 /// body(begin, end) for pieces that make up [0, size).
 template <class Body>
 void for_chunks(Index size, const Body& body) {
+  if (size <= detail::shortest_chunk) return body(Index(0), size);
   detail::for_numbered_chunks(size, [&](Index, Index begin, Index end) { body(begin, end); });
 }
 
@@ -44,7 +43,10 @@ namespace detail {
 inline constexpr int sum_width = 8;  ///< independent sums, so that additions need not wait for each other
 
 inline double total(const double (&sums)[sum_width]) {
-  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+  double four[4], two[2];
+  for (int k = 0; k < 4; ++k) four[k] = sums[k] + sums[k + 4];
+  for (int k = 0; k < 2; ++k) two[k] = four[k] + four[k + 2];
+  return two[0] + two[1];
 }
 
 }  // namespace detail
@@ -64,6 +66,7 @@ double sum_terms(Index begin, Index end, const Term& term) {
 /// Sums of several terms over [0, size): sums(begin, end) gives them of a piece.
 template <std::size_t Count, class Sums>
 std::array<double, Count> sum_chunks(Index size, const Sums& sums) {
+  if (size <= detail::shortest_chunk) return sums(Index(0), size);
   std::array<std::array<double, Count>, detail::most_chunks> parts;
   const Index chunks = detail::for_numbered_chunks(size, [&](Index chunk, Index begin, Index end) {
     parts[static_cast<std::size_t>(chunk)] = sums(begin, end);
@@ -100,33 +103,36 @@ void add_scaled(double factor, const T* x, T* y, Index size) {
 
 namespace detail {
 
-/// y += factor x and <w, y> in one go, for vectors that may overlap as far as the compiler knows: it makes
+/// y += factor x and terms of <w, y>, for vectors that may overlap as far as the compiler knows: it makes
 /// vector loops of those that write to `moved` or to y alone.
 template <class T>
-double add_scaled_piece(T factor, const T* x, T* y, const T* w, Index size) {
-  double sums[sum_width] = {};
-  Index n = 0;
-  for (; n + sum_width <= size; n += sum_width) {
-    T moved[sum_width];
-    for (int k = 0; k < sum_width; ++k) moved[k] = y[n + k] + factor * x[n + k];
-    for (int k = 0; k < sum_width; ++k) y[n + k] = moved[k];
-    for (int k = 0; k < sum_width; ++k)
-      sums[k] += static_cast<double>(w[n + k]) * static_cast<double>(moved[k]);
+[[gnu::always_inline]] inline void add_scaled_part(T factor, const T* x, T* y, const T* w,
+                                                   double (&sums)[sum_width]) {
+  T moved[sum_width];
+  for (int k = 0; k < sum_width; ++k) moved[k] = y[k] + factor * x[k];
+  for (int k = 0; k < sum_width; ++k) y[k] = moved[k];
+  for (int k = 0; k < sum_width; ++k) sums[k] += static_cast<double>(w[k]) * static_cast<double>(moved[k]);
+}
+
+template <class T>
+double add_scaled_groups(T factor, const T* x, T* y, const T* w, Index size) {
+  static_assert(control_group == 2 * sum_width);
+  double even[sum_width] = {}, odd[sum_width] = {};
+  for (Index n = 0; n < size; n += control_group) {
+    add_scaled_part(factor, x + n, y + n, w + n, even);
+    add_scaled_part(factor, x + n + sum_width, y + n + sum_width, w + n + sum_width, odd);
   }
-  for (; n < size; ++n) {
-    y[n] += factor * x[n];
-    sums[0] += static_cast<double>(w[n]) * static_cast<double>(y[n]);
-  }
-  return total(sums);
+  for (int k = 0; k < sum_width; ++k) even[k] += odd[k];
+  return total(even);
 }
 
 }  // namespace detail
 
-/// y += factor x; returns <w, y>, the same as `dot`.
+/// y += factor x; returns <w, y>. The size is one of whole groups.
 template <class T>
 double add_scaled(double factor, const T* x, T* y, Index size, const T* w) {
   return sum_chunks<1>(size, [&](Index begin, Index end) {
-    return std::array{detail::add_scaled_piece(T(factor), x + begin, y + begin, w + begin, end - begin)};
+    return std::array{detail::add_scaled_groups(T(factor), x + begin, y + begin, w + begin, end - begin)};
   })[0];
 }
 

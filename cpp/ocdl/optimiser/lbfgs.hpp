@@ -32,13 +32,15 @@ class LBFGS : public Method<T> {
   LBFGS(const LBFGSOptions& options, const TrainingProblem<T>& problem)
       : options_(options),
         size_(problem.size()),
+        whole_size_(whole_groups(problem.size())),
         search_(problem.size(), options.max_trials),
         direction_(static_cast<std::size_t>(problem.size())),
-        moves_(static_cast<std::size_t>(problem.size() * (options.memory + 1))),
-        changes_(moves_.size()),
-        products_(static_cast<std::size_t>(options.memory + 1)),
-        squares_(products_),
-        factors_(products_) {}
+        moves_(static_cast<std::size_t>(whole_size_ * (options.memory + 1))),
+        changes_(moves_.size()) {
+    for (Index row = 0; row <= options.memory; ++row)
+      ring_.push_back(
+          {.move = moves_.data() + row * whole_size_, .change = changes_.data() + row * whole_size_});
+  }
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
     int trials = 0;
@@ -60,32 +62,40 @@ class LBFGS : public Method<T> {
 
   void visit(StateVisitor<T>& visitor) override {
     visitor.count("pairs", pairs_);
-    visitor.vector("moves", moves_);
-    visitor.vector("changes", changes_);
+    visitor.rows("moves", moves_.data(), options_.memory + 1, size_, whole_size_);
+    visitor.rows("changes", changes_.data(), options_.memory + 1, size_, whole_size_);
   }
   void restored() override {
     for (std::int64_t k = std::max<std::int64_t>(0, pairs_ - options_.memory); k < pairs_; ++k) {
-      products_[slot(k)] = dot(move(k), change(k), size_);
-      squares_[slot(k)] = dot(change(k), change(k), size_);
+      Pair& stored = pair(k);
+      stored.accept(dot(stored.move, stored.change, size_), dot(stored.change, stored.change, size_));
     }
   }
 
  private:
+  /// s_k = u[k+1] - u[k] and y_k = g[k+1] - g[k], with zeros behind them to the end of a group.
+  struct Pair {
+    T *move, *change;
+    double inverse = 0;  ///< 1 / <s_k, y_k>
+    double scale = 0;    ///< <s_k, y_k> / |y_k|^2
+    double factor = 0;   ///< what the recursion keeps for its way back
+
+    void accept(double product, double change_squared) {
+      inverse = 1 / product;
+      scale = product / change_squared;
+    }
+  };
+
   LBFGSOptions options_;
-  Index size_;
+  Index size_, whole_size_;
   WolfeSearch<T> search_;
   int search_trials_ = 0;
   ControlVector<T> direction_;
-  /// s_k = u[k+1] - u[k] and y_k = g[k+1] - g[k]: a ring of the last ones and of one that is not accepted
-  /// yet.
   ControlVector<T> moves_, changes_;
-  std::vector<double> products_, squares_;  ///< <s_k, y_k> and |y_k|^2
-  std::vector<double> factors_;             ///< what the recursion keeps for its way back
-  std::int64_t pairs_ = 0;                  ///< seen so far
+  std::vector<Pair> ring_;  ///< the last ones, and one that is not accepted yet
+  std::int64_t pairs_ = 0;  ///< seen so far
 
-  std::size_t slot(std::int64_t k) const { return static_cast<std::size_t>(k % (options_.memory + 1)); }
-  T* move(std::int64_t k) { return moves_.data() + static_cast<Index>(slot(k)) * size_; }
-  T* change(std::int64_t k) { return changes_.data() + static_cast<Index>(slot(k)) * size_; }
+  Pair& pair(std::int64_t k) { return ring_[static_cast<std::size_t>(k % (options_.memory + 1))]; }
 
   /// direction = -H g by the two-loop recursion over the last `known` pairs; returns <g, direction>.
   double choose_direction(const TrainingProblem<T>& problem, const Iterate<T>& at, Index known) {
@@ -99,17 +109,19 @@ class LBFGS : public Method<T> {
 
   /// d <- H d with the pairs first .. last: every update of d also gives the product that the next one needs.
   void apply_model(const TrainingProblem<T>& problem, T* d, std::int64_t first, std::int64_t last) {
-    double product = dot(move(last), d, size_);
+    double product = dot(pair(last).move, d, whole_size_);
     for (std::int64_t k = last; k >= first; --k) {
-      const double factor = factors_[slot(k)] = product / products_[slot(k)];
-      product = add_scaled(-factor, change(k), d, size_, move(std::max(k - 1, first)));
+      Pair& here = pair(k);
+      here.factor = product * here.inverse;
+      product = add_scaled(-here.factor, here.change, d, whole_size_, pair(std::max(k - 1, first)).move);
       problem.ask();
     }
-    scale(products_[slot(last)] / squares_[slot(last)], d, size_);
-    product = dot(change(first), d, size_);
+    scale(pair(last).scale, d, whole_size_);
+    product = dot(pair(first).change, d, whole_size_);
     for (std::int64_t k = first; k <= last; ++k) {
-      const double factor = factors_[slot(k)] - product / products_[slot(k)];
-      product = add_scaled(factor, move(k), d, size_, change(std::min(k + 1, last)));
+      const Pair& here = pair(k);
+      const double factor = here.factor - product * here.inverse;
+      product = add_scaled(factor, here.move, d, whole_size_, pair(std::min(k + 1, last)).change);
       problem.ask();
     }
   }
@@ -137,7 +149,8 @@ class LBFGS : public Method<T> {
 
   /// Keeps the pair of a step where it has positive curvature.
   void remember(const Iterate<T>& from, const Iterate<T>& to) {
-    T *s = move(pairs_), *y = change(pairs_);
+    Pair& latest = pair(pairs_);
+    T *s = latest.move, *y = latest.change;
     const auto [product, s_squared, y_squared] = sum_chunks<3>(size_, [&](Index begin, Index end) {
       for (Index n = begin; n < end; ++n) {
         const auto i = static_cast<std::size_t>(n);
@@ -152,8 +165,7 @@ class LBFGS : public Method<T> {
     });
     constexpr double least_cosine = 1e-10;
     if (!(product > least_cosine * std::sqrt(s_squared * y_squared))) return;
-    products_[slot(pairs_)] = product;
-    squares_[slot(pairs_)] = y_squared;
+    latest.accept(product, y_squared);
     ++pairs_;
   }
 };

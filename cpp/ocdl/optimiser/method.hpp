@@ -32,7 +32,12 @@ class StateVisitor {
   virtual ~StateVisitor() = default;
   virtual void number(std::string_view name, double& value) = 0;
   virtual void count(std::string_view name, std::int64_t& value) = 0;
-  virtual void vector(std::string_view name, ControlVector<T>& values) = 0;
+  /// Rows of so many numbers each, `stride` numbers apart.
+  virtual void rows(std::string_view name, T* first, Index count, Index length, Index stride) = 0;
+  void vector(std::string_view name, ControlVector<T>& values) {
+    const auto length = static_cast<Index>(values.size());
+    rows(name, values.data(), 1, length, length);
+  }
 };
 
 /// A way of minimising. Its constructor allocates whatever it needs.

@@ -40,12 +40,13 @@ class TrainingProblem {
  public:
   TrainingProblem(Evaluator<T>& evaluator, Constraints constraints)
       : evaluator_(evaluator),
+        size_(evaluator.size()),
         constraints_(std::move(constraints)),
         steps_(static_cast<std::size_t>(constrained().end - constrained().begin)),
         projected_(steps_.size()),
         sorted_(steps_.size()) {}
 
-  Index size() const { return evaluator_.size(); }
+  Index size() const { return size_; }
   Evaluator<T>& evaluator() const { return evaluator_; }
   /// The controls that have to stay on the simplex; empty where they are free.
   Range constrained() const { return constraints_.simplex; }
@@ -121,6 +122,7 @@ class TrainingProblem {
 
  private:
   Evaluator<T>& evaluator_;
+  Index size_;
   Constraints constraints_;
   std::vector<T> steps_, projected_;  ///< scratch of the projection
   std::vector<double> sorted_;
