@@ -92,8 +92,8 @@ def measure_methods(job: Job, rounds: int, threads: int) -> dict[str, Any]:
 
     What does not grow is found with one layer on 32 and 64 samples, one block each: the line through both ends, at no
     samples. An evaluation has its share in it, as threads are called and sums begin: what gradient descent takes there,
-    which only adds the gradient to the controls, is not the method's. A batch is compared with as many samples that need
-    no gathering.
+    which only adds the gradient to the controls, is not the method's. A batch is compared with as many samples that
+    need no gathering.
     """
     ocdl.set_num_threads(threads)
     whole, few, more = Samples(job, job.m), Samples(ONE_LAYER, 32), Samples(ONE_LAYER, 64)
