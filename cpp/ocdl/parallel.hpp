@@ -151,7 +151,8 @@ class Turnstile {
   void pass(Index item) { turn_.store(item + 1, std::memory_order_release); }
 
  private:
-  std::atomic<Index> next_item_{0}, turn_{0};
+  alignas(cache_line) std::atomic<Index> next_item_{0};
+  alignas(cache_line) std::atomic<Index> turn_{0};
 };
 
 }  // namespace ocdl

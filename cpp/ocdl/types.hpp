@@ -10,6 +10,9 @@ namespace ocdl {
 
 using Index = std::ptrdiff_t;
 
+/// Bytes that travel between cores together, whoever of them is meant.
+inline constexpr std::size_t cache_line = 64;
+
 /// Double-precision data of a method or a grid (never of a sweep, which is templated on its scalar).
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Vector = Eigen::VectorXd;

@@ -6,6 +6,8 @@
 #include <functional>
 #include <utility>
 
+#include "ocdl/types.hpp"
+
 namespace ocdl {
 
 /// Thrown by work that was stopped before its end; its results are not to be used.
@@ -40,9 +42,10 @@ class Watch {
   static constexpr std::chrono::milliseconds interval{20};
 
   std::function<bool()> look_around_;
-  std::atomic<bool> stopped_{false};
   double since_clock_ = 0;
   Clock::time_point next_look_ = Clock::now() + interval;
+  /// In a line of its own: everybody reads it between two layers, and the caller writes the rest as often.
+  alignas(cache_line) std::atomic<bool> stopped_{false};
 };
 
 /// The watch as one thread at work sees it.

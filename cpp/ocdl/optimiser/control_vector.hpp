@@ -31,9 +31,9 @@ struct ZeroedAllocator {
 
   T* allocate(std::size_t count) {
     const auto numbers = static_cast<std::size_t>(whole_groups(static_cast<Index>(count)));
-    const auto memory = static_cast<char*>(std::calloc(line + numbers * sizeof(T), 1));
+    const auto memory = static_cast<char*>(std::calloc(cache_line + numbers * sizeof(T), 1));
     if (!memory) throw std::bad_alloc();
-    char* const first = memory + (line - reinterpret_cast<std::uintptr_t>(memory) % line);
+    char* const first = memory + (cache_line - reinterpret_cast<std::uintptr_t>(memory) % cache_line);
     reinterpret_cast<void**>(first)[-1] = memory;  // there is room: calloc aligns to two addresses
     return reinterpret_cast<T*>(first);
   }
@@ -46,9 +46,6 @@ struct ZeroedAllocator {
     ::new (static_cast<void*>(place)) U(std::forward<Values>(values)...);
   }
   bool operator==(const ZeroedAllocator&) const = default;
-
- private:
-  static constexpr std::size_t line = 64;  ///< bytes
 };
 
 /// As many numbers as a network has controls, 0 at first; the length stays.
