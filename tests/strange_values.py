@@ -18,6 +18,8 @@ REALS = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-320, 1e-300, 1e30, -1e300, 1.7e308, 
 WHOLE = (0, 1, 2, 3, -1, 100, -(2**63), 2**63 - 1, 2**64 - 1)
 OBJECTS = (0, 1, 0.5, np.nan, None, "1", b"1", 10**400, Fraction(1, 3), Decimal("0.5"), 1j, [], {}, True, object)
 
+UNWRITTEN = (10**5000, -(10**5000), [10**5000])  # Python refuses to write so many digits
+
 SCALARS: tuple[Any, ...] = (
     *REALS,
     *WHOLE,
@@ -41,6 +43,7 @@ SCALARS: tuple[Any, ...] = (
     float,
     range(3),
     np.datetime64("2000"),
+    *UNWRITTEN,
 )
 
 

@@ -199,6 +199,12 @@ class TestWeights:
         with pytest.raises(ValueError, match="weight 0"):
             quick(class_weight={0: 0.0, 1: 0.0}).fit(X, y)
 
+    @pytest.mark.parametrize("weight", ["much", 1j, None, -1.0, np.nan, 10**400])
+    def test_a_weight_of_a_class_that_is_no_weight_is_named(self, weight: Any) -> None:
+        X, y = moons()
+        with pytest.raises((TypeError, ValueError), match=r"^class_weight\[1\] must "):
+            quick(class_weight={0: 1.0, 1: weight}).fit(X, y)
+
     @pytest.mark.parametrize("weight", [1j, np.nan, "much"])
     def test_a_weight_that_stands_for_all_is_a_real_number(self, weight: Any) -> None:
         X, y = moons()

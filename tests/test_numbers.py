@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from soak import Soak
-from strange_values import values
+from strange_values import UNWRITTEN, values
 
 import ocdl
 from ocdl import Controls, Network, ODEClassifier, ODERegressor, Tableau, datasets
@@ -336,6 +336,12 @@ def attempt_many(name: str, examples: int) -> None:
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_strange_values_give_a_result_or_a_clear_error(name: str) -> None:
     attempt_many(name, 8)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_python_does_not_write_gives_a_clear_error_too(name: str) -> None:
+    for value in UNWRITTEN:
+        attempt(ARGUMENTS[name], value)
 
 
 @pytest.mark.slow

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ocdl.base import validation
+
 RandomSource = np.random.Generator | np.random.RandomState
 
 
@@ -17,7 +19,8 @@ def random_source(random_state: Any) -> RandomSource:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"random_state must be None, a whole number, a numpy Generator or RandomState, got {random_state!r}"
+            "random_state must be None, a whole number, a numpy Generator or RandomState, "
+            f"got {validation.shown(random_state)}"
         ) from error
 
 

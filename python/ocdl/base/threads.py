@@ -41,7 +41,8 @@ def set_num_threads(k: int) -> None:
     1
     >>> ocdl.set_num_threads(before)
     """
-    _core.set_num_threads(validation.integer(k, f"set_num_threads({k!r:.80}): k", least=1))
+    name = f"set_num_threads({validation.written(k)}): k"
+    _core.set_num_threads(validation.integer(k, name, least=1))
     _chosen.set()
 
 

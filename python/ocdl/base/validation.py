@@ -17,31 +17,33 @@ FloatArray = NDArray[Any]  # float32 or float64, whichever the network has
 LabelArray = NDArray[np.int64]
 LABEL_DTYPE = np.dtype(np.int64)
 LARGEST_COUNT = 2**31 - 1  # of layers, components, threads; what the core's integers hold
+LONGEST_SHOWN = 200  # characters of a value in a message
+MOST_BITS = 10_000  # of a number that is written in digits: Python refuses to for thousands of them
 
 
 def integer(value: object, name: str, *, least: int) -> int:
     """Return a whole number that is at least `least`, and not absurdly large."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number, got {_described(value)}")
+        raise TypeError(f"{name} must be a whole number, got {shown(value)}")
     number = int(value)
     if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {number}")
+        raise ValueError(f"{name} must be at least {least}, got {written(number)}")
     if number > LARGEST_COUNT:
-        raise ValueError(f"{name} must be at most {LARGEST_COUNT}, got {number}")
+        raise ValueError(f"{name} must be at most {LARGEST_COUNT}, got {written(number)}")
     return number
 
 
 def integer_up_to(value: object, name: str, limit: int) -> int:
     """Return a whole number that is not negative and below the limit."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < limit:
-        raise ValueError(f"{name} must be a whole number from 0 to {limit - 1}, got {_described(value)}")
+        raise ValueError(f"{name} must be a whole number from 0 to {limit - 1}, got {shown(value)}")
     return int(value)
 
 
 def real(value: object, name: str) -> float:
     """Return a finite real number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a real number, got {_described(value)}")
+        raise TypeError(f"{name} must be a real number, got {shown(value)}")
     try:
         number = float(value)
     except OverflowError as error:
@@ -70,7 +72,7 @@ def not_negative(value: object, name: str) -> float:
 def boolean(value: object, name: str) -> bool:
     """Return True or False, and nothing that merely counts as one of them."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {_described(value)}")
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
@@ -79,10 +81,10 @@ def choice(value: object, name: str, known: Iterable[str], aliases: Mapping[str,
     known = list(known)
     listed = ", ".join(map(repr, known))
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {listed}, got {_described(value)}")
+        raise TypeError(f"{name} must be one of {listed}, got {shown(value)}")
     found = meant(value, known, aliases)
     if found is None:
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}{did_you_mean(value, known, aliases)}")
+        raise ValueError(f"{name} must be one of {listed}, got {written(value)}{did_you_mean(value, known, aliases)}")
     return found
 
 
@@ -126,14 +128,15 @@ def _converted(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
         raise ValueError(f"{name} must be an array of real numbers, got a ragged sequence") from error
     if raw.dtype.kind not in "biufO":
         raise TypeError(f"{name} must hold real numbers, got dtype {raw.dtype}")
-    _require_unmasked(value, name)
+    require_unmasked(value, name)
     if raw.dtype.kind == "O":
         raw = _numbers(raw, name)
     with np.errstate(over="ignore"):
         return np.require(raw, dtype, ["C", "A"])
 
 
-def _require_unmasked(value: ArrayLike, name: str) -> None:
+def require_unmasked(value: ArrayLike, name: str) -> None:
+    """Raise where some entries of an array are masked: what stands behind a mask is not meant."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} has masked values; fill or drop them first")
 
@@ -142,7 +145,7 @@ def _numbers(objects: NDArray[np.object_], name: str) -> NDArray[np.float64]:
     """Return Python's numbers (fractions, decimals, large integers) as float64; text is none, even "1"."""
     for value in objects.flat:
         if value is None or isinstance(value, (str, bytes)):
-            raise TypeError(f"{name} must hold real numbers, got {_described(value)}")
+            raise TypeError(f"{name} must hold real numbers, got {shown(value)}")
     try:
         return objects.astype(np.float64)
     except OverflowError as error:
@@ -213,7 +216,7 @@ def _whole_numbers(y: ArrayLike) -> LabelArray:
         raise ValueError("y must be an array of labels, got a ragged sequence") from error
     if raw.dtype.kind not in "biufO":
         raise TypeError(f"y must hold the labels 0, 1, ... as whole numbers, got dtype {raw.dtype}")
-    _require_unmasked(y, "y")
+    require_unmasked(y, "y")
     if raw.dtype.kind == "O":
         raw = _numbers(raw, "y")
     if raw.dtype.kind == "f":
@@ -265,5 +268,17 @@ def shaped(value: ArrayLike, name: str, shape: tuple[int, ...], meaning: str, dt
     return array
 
 
-def _described(value: object) -> str:
-    return f"{value!r} ({type(value).__name__})"
+def shown(value: object) -> str:
+    """Return a value with its type, for a message."""
+    return f"{written(value)} ({type(value).__name__})"
+
+
+def written(value: object) -> str:
+    """Return a value as Python writes it, cut where that is long; of one that cannot be written, what it is."""
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        return f"a number of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except Exception:
+        return object.__repr__(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."

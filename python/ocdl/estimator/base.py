@@ -419,7 +419,13 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _seed(self) -> int:
         """Return a seed of this fit's own; of a generator the next one."""
-        return int(check_random_state(self.random_state).randint(2**31))
+        try:
+            return int(check_random_state(self.random_state).randint(2**31))
+        except ValueError as error:
+            raise ValueError(
+                "random_state must be None, a whole number from 0 to 2**32 - 1 or a numpy RandomState, "
+                f"got {validation.shown(self.random_state)}"
+            ) from error
 
     def _network(self, samples: Samples) -> Network:
         return Network.preset(

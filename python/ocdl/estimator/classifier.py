@@ -13,6 +13,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from ocdl.base import validation
 from ocdl.base.keywords import known_keywords
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.estimator import defaults
@@ -439,6 +440,11 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
             ends = np.searchsorted(samples.y[order], np.arange(1, len(classes)))
             totals = np.array([*map(math.fsum, np.split(samples.row_weights[order], ends))])
             return samples.total / np.count_nonzero(totals) / np.where(totals > 0, totals, 1.0)
+        if not isinstance(self.class_weight, dict):
+            accepted = "a dict of classes and their weights, 'balanced' or None"
+            raise TypeError(f"class_weight must be {accepted}, got {validation.shown(self.class_weight)}")
+        for label, weight in self.class_weight.items():
+            validation.not_negative(weight, f"class_weight[{validation.written(label)}]")
         factors: FloatArray = compute_class_weight(self.class_weight, classes=classes, y=classes)
         return factors
 

@@ -359,8 +359,8 @@ def float_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Return float64 or float32, in the byte order of the machine."""
     try:
         known = np.dtype(dtype)
-    except (TypeError, UnicodeEncodeError) as error:
-        raise TypeError(f"dtype must be 'float64' or 'float32', got {dtype!r}") from error
+    except Exception as error:  # NumPy has many ways to say that it is none
+        raise TypeError(f"dtype must be 'float64' or 'float32', got {validation.written(dtype)}") from error
     if known not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {validation.written(dtype)}")
     return known.newbyteorder("=")

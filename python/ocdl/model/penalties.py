@@ -52,7 +52,7 @@ def _names(parts: Any) -> tuple[str, ...]:
     except TypeError:
         given = None
     if given is None:
-        raise TypeError(f"parts must be a collection of names, as in ('K', 'W'), got {parts!r}")
+        raise TypeError(f"parts must be a collection of names, as in ('K', 'W'), got {validation.written(parts)}")
     names = tuple(validation.text(part, "a name in parts") for part in given)
     if not names:
         raise ValueError("parts must name at least one part of the controls")

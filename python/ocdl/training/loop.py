@@ -227,7 +227,7 @@ def _storage(
             raise ValueError("checkpoint_every needs a file to write to: checkpoint=path")
     for name, path in (("checkpoint", checkpoint), ("resume", resume)):
         if path is not None and not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"{name} must be a path, got {path!r} ({type(path).__name__})")
+            raise TypeError(f"{name} must be a path, got {checks.shown(path)}")
     ranks = session.ranks
     resumes, stores = ranks.led(lambda: (resume is not None, checkpoint is not None))
     if not resumes and not stores:
@@ -341,7 +341,7 @@ def _frozen(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:
     except TypeError:
         given = None
     if given is None:
-        raise TypeError(f"freeze must be a collection of names, as in ('W', 'mu'), got {freeze!r}")
+        raise TypeError(f"freeze must be a collection of names, as in ('W', 'mu'), got {checks.written(freeze)}")
     known = [part.name for part in net.parts]
     names = [checks.choice(name, "freeze", known) for name in given]
     return tuple(part for part in known if part in names)

@@ -365,7 +365,9 @@ class Chain:
         checked = []
         for number, stage in enumerate(stages):
             if not isinstance(stage, tuple) or len(stage) != 2:
-                raise TypeError(f"stage {number} of a Chain must be a pair (optimiser, iterations), got {stage!r}")
+                raise TypeError(
+                    f"stage {number} of a Chain must be a pair (optimiser, iterations), got {validation.written(stage)}"
+                )
             method, iterations = stage
             single_optimiser(method, f"the optimiser of stage {number}")
             if iterations is not None:
@@ -393,7 +395,7 @@ def single_optimiser(value: Any, name: str) -> Optimiser:
         known = [kind.__name__ for kind in SINGLE_OPTIMISERS]
         spelled = meant(value, known, ALIASES) if isinstance(value, str) else None
         hint = f"; did you mean ocdl.{spelled}()?" if spelled else ""
-        raise TypeError(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}")
+        raise TypeError(f"{name} must be one of {', '.join(known)}, got {validation.written(value)}{hint}")
     return cast(Optimiser, value)
 
 
