@@ -46,7 +46,11 @@ RESULT = ocdl.train(NET, U, X, Y, max_iter=1)
             "'learning_rate'; did you mean 'optimiser=ocdl.Adam",
         ),
         (lambda: ocdl.Adam(learning_rate=0.1), TypeError, "'learning_rate'; did you mean 'lr'"),
-        (lambda: ocdl.set_num_threads(0), ValueError, r"set_num_threads\(0\)"),
+        (
+            lambda: ocdl.set_num_threads(0),
+            ValueError,
+            r"^set_num_threads\(0\): the number of threads must be at least 1",
+        ),
         (lambda: NET.value(U, X, [0]), ValueError, "y has 1 label but X has 2 samples"),
         (lambda: NET.value(U, X, [0, 2]), ValueError, "a network with 1 output takes labels 0 to 1"),
         (lambda: ocdl.ODEClassifier(max_iter=0).fit(X, Y), ValueError, "max_iter must be at least 1, got 0"),

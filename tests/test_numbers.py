@@ -198,7 +198,7 @@ def arguments_of_training() -> dict[str, Argument]:
         "train X of validation": Argument(lambda v: train(validation=(v, Y)), (4, 2), "validation"),
         "train y of validation": Argument(lambda v: train(validation=(X, v)), (4,), "validation"),
         "train checkpoint_every": Argument(lambda v: train(checkpoint_every=v), None, "checkpoint_every"),
-        "set_num_threads k": Argument(set_threads, None, "k "),
+        "set_num_threads k": Argument(set_threads, None, "the number of threads"),
     }
 
 

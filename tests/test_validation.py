@@ -377,12 +377,12 @@ def test_wrong_vectors(bad: Any, error: type[Exception], message: str) -> None:
 @pytest.mark.parametrize(
     ("bad", "error", "message"),
     [
-        (0, ValueError, "k must be at least 1, got 0"),
-        (-2, ValueError, "k must be at least 1, got -2"),
-        (10**12, ValueError, "k must be at most 2147483647"),
-        (2.0, TypeError, r"k must be a whole number, got 2.0 \(float\)"),
-        (None, TypeError, r"k must be a whole number, got None \(NoneType\)"),
-        (True, TypeError, r"k must be a whole number, got True \(bool\)"),
+        (0, ValueError, "the number of threads must be at least 1, got 0"),
+        (-2, ValueError, "the number of threads must be at least 1, got -2"),
+        (10**12, ValueError, "the number of threads must be at most 2147483647"),
+        (2.0, TypeError, r"the number of threads must be a whole number, got 2.0 \(float\)"),
+        (None, TypeError, r"the number of threads must be a whole number, got None \(NoneType\)"),
+        (True, TypeError, r"the number of threads must be a whole number, got True \(bool\)"),
     ],
 )
 def test_wrong_numbers_of_threads(bad: Any, error: type[Exception], message: str) -> None:

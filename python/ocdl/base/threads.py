@@ -41,7 +41,7 @@ def set_num_threads(k: int) -> None:
     1
     >>> ocdl.set_num_threads(before)
     """
-    name = f"set_num_threads({validation.written(k)}): k"
+    name = f"set_num_threads({validation.written(k)}): the number of threads"
     _core.set_num_threads(validation.integer(k, name, least=1))
     _chosen.set()
 
