@@ -372,6 +372,41 @@ def test_wrong_results_name_the_loss(found: Any, error: type[Exception], message
             assert f"{name}.value_and_slope" in str(caught.value)
 
 
+def test_masked_results_are_refused() -> None:
+    net = Network(2, 3, n_outputs=2)
+    hidden = np.ma.masked_array(np.zeros(5), [True, *[False] * 4])
+    with pytest.raises(ValueError, match=r"the values of Returning.value_and_slope has masked values"):
+        net.value(net.init(0), X[:5], None, Objective(Returning((hidden, np.zeros((5, 2))))))
+
+
+@pytest.mark.parametrize("score", ["high", None, 1j, np.ones(3), 10**400])
+def test_a_score_that_is_no_number_names_the_loss(score: Any) -> None:
+    loss = Quadratic()
+    loss.score = lambda outputs, targets: score  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match=r"^quadratic.score must return a real number, got "):
+        train(loss, None, max_iter=2)
+
+
+@pytest.mark.parametrize("member", ["value_and_slope", "score"])
+def test_what_cannot_be_called_is_no_loss(member: str) -> None:
+    loss = Quadratic()
+    setattr(loss, member, 5)
+    with pytest.raises(TypeError, match=rf"{member}\(outputs, targets\)"):
+        Objective(loss)
+
+
+@pytest.mark.parametrize("y", [set(range(80)), range(80), "a" * 80, 5, {"a": {"b": 5}}], ids=str)
+def test_targets_without_rows_are_refused_where_some_are_needed(y: Any) -> None:
+    train(Quadratic(), y, max_iter=2)
+    with pytest.raises(TypeError, match=r"^y must be an array, a table, .* does not take them by their numbers"):
+        train(Quadratic(), y, max_iter=2, optimiser=Adam(batch_size=16))
+
+
+def test_a_single_number_in_an_array_is_no_targets() -> None:
+    with pytest.raises(ValueError, match=r"y has shape \(\) but X has 80 samples"):
+        train(Quadratic(), np.array(3.0))
+
+
 @pytest.mark.parametrize("found", [(np.ones(5), np.ones((5, 2), int)), ([True] * 5, [[1, 2]] * 5)])
 def test_whole_numbers_and_lists_are_numbers(found: Any) -> None:
     net = Network(2, 3, n_outputs=2)

@@ -175,9 +175,16 @@ def resolved(loss: object) -> Loss | OwnLoss:
     """Return the loss of this name, or the loss itself."""
     if isinstance(loss, str):
         return LOSSES[validation.choice(loss, "loss", LOSSES, ALIASES)]()
-    if isinstance(loss, Loss) or (isinstance(loss, OwnLoss) and not isinstance(loss, type)):
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, OwnLoss) and not isinstance(loss, type) and callable(loss.value_and_slope):
+        score = getattr(loss, "score", None)
+        if score is not None and not callable(score):
+            raise TypeError(
+                f"the score of a loss must be a method score(outputs, targets), got {validation.shown(score)}"
+            )
         return loss
     raise TypeError(
         f"loss must be one of {', '.join(map(repr, LOSSES))}, a loss of ocdl.losses, or an object with a method "
-        f"value_and_slope(outputs, targets), got {loss!r:.200} ({type(loss).__name__})"
+        f"value_and_slope(outputs, targets), got {validation.shown(loss)}"
     )

@@ -175,6 +175,8 @@ class Objective:
     def _checked_targets(self, y: Any, samples: int, outputs: int, dtype: np.dtype[Any]) -> Any:
         """Return targets as the loss takes them: labels, numbers of this type, or what came for a loss of one's own."""
         if not isinstance(self.record, Loss):
+            if getattr(y, "shape", None) == ():
+                raise ValueError(f"y has shape () but X has {counted(samples, 'sample')}")
             if hasattr(y, "__len__") and not isinstance(y, dict) and len(y) != samples:
                 raise ValueError(f"y has {counted(len(y), 'target')} but X has {counted(samples, 'sample')}")
             return y

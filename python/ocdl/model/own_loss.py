@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ocdl import _core
+from ocdl.base import validation
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.losses import OwnLoss
 
@@ -50,7 +51,14 @@ class OwnLossOnSamples:
     def score(self, outputs: FloatArray) -> float:
         """Return the score of the loss at the outputs of all samples; NaN if it has none."""
         score = getattr(self.loss, "score", None)
-        return math.nan if score is None else float(score(outputs, self.targets))
+        if score is None:
+            return math.nan
+        found = score(outputs, self.targets)
+        try:
+            return float(found)
+        except (TypeError, ValueError, OverflowError) as error:
+            name = f"{name_of(self.loss)}.score"
+            raise TypeError(f"{name} must return a real number, got {validation.shown(found)}") from error
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,7 @@ def _checked(array: Any, shape: tuple[int, ...], name: str, meaning: str) -> Flo
         raise TypeError(f"{name} must be real numbers, got dtype {numbers.dtype}")
     if numbers.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, {meaning}, got {numbers.shape}")
+    validation.require_unmasked(array, name)
     bad = np.flatnonzero(np.isnan(numbers).reshape(len(numbers), -1).any(axis=1))
     if len(bad):
         raise FloatingPointError(f"{name} are NaN for sample {bad[0]}")
@@ -124,7 +133,14 @@ def chosen_rows(targets: Any, rows: LabelArray) -> Any:
         return targets.iloc[rows]
     if isinstance(targets, (list, tuple)):
         return type(targets)(targets[row] for row in rows)
-    return targets[rows]
+    try:
+        return targets[rows]
+    except (TypeError, IndexError) as error:
+        kinds = "an array, a table, a list, a tuple, None, or a dict of these"
+        raise TypeError(
+            f"y must be {kinds}, as a loss of one's own sees some of its rows: {type(targets).__name__} does not take "
+            f"them by their numbers ({error})"
+        ) from error
 
 
 def joined_rows(parts: Sequence[Any]) -> Any:
