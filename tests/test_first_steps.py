@@ -18,6 +18,7 @@ import pytest
 import ocdl
 from ocdl import Network
 from ocdl.base.names import counted
+from ocdl.cli import COMMANDS
 from ocdl.cli._output import aligned, in_columns
 from ocdl.network.files import network_from_dict, network_to_dict, tableau_to_dict
 
@@ -25,6 +26,7 @@ Run = Callable[..., tuple[int, str, str]]
 NET = Network(2, 3)
 U = NET.init(random_state=0)
 X, Y = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0, 1])
+COMMAND_NAMES = [command.__name__.rpartition(".")[2] for command in COMMANDS]
 RESULT = ocdl.train(NET, U, X, Y, max_iter=1)
 
 
@@ -188,6 +190,41 @@ def test_tables_fit_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         "  loss        1e-3",
         "  steps used  9 of 20",
     ]
+    long_names = [in_columns(header, [("a name of many words " * 4, *"1234")]), aligned({"  a name " * 9: 1})]
+    assert all(len(line) <= 40 for text in long_names for line in text.splitlines())
     monkeypatch.setenv("COLUMNS", "200")
     assert in_columns(header, rows).count("\n") == 1
     assert aligned(facts).count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMAND_NAMES)], ids=" ".join)
+def test_help_fits_a_narrow_terminal(command: tuple[str, ...], run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the usage, whose lines are argparse's; and no word of an example is lost."""
+    narrow, wide = (shown_help(columns, command, run, monkeypatch) for columns in ("40", "200"))
+    assert all(len(line) <= 40 for line in narrow.splitlines())
+    assert all(line.startswith("  ") for line in wide.partition("examples:\n")[2].partition("\n\n")[0].splitlines())
+    assert narrow.partition("examples:")[2].replace("\\\n", "").split() == wide.partition("examples:")[2].split()
+
+
+def shown_help(columns: str, command: tuple[str, ...], run: Run, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COLUMNS", columns)
+    return run(*command, "--help")[1].partition("\n\n")[2]
+
+
+def test_what_commands_print_fits_a_narrow_terminal(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, model = tmp_path / "data.csv", "m.ocdl"
+    path.write_text(
+        "a,a name that takes most of a line already,y\n" + "".join(f"{i},{i % 3},{i % 2}\n" for i in range(20))
+    )
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.chdir(tmp_path)
+    for command in (
+        ("train", "--data", path, "--layers", "2", "--max-iter", "3", "--out", model),
+        ("inspect", model),
+        ("reproduce", "fig8", "--quick", "--seeds", "1", "--out", "r"),
+    ):
+        code, out, _ = run(*command)
+        assert code == 0
+        long = [line for line in out.splitlines() if len(line) > 40 and not line.startswith("page: ")]
+        assert long == []
+        assert [line for line in out.splitlines() if line != line.rstrip()] == []

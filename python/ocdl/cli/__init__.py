@@ -15,6 +15,7 @@ from ocdl import _core
 from ocdl.base.memory import in_units
 from ocdl.base.names import did_you_mean
 from ocdl.cli import bench, demo, export, info, inspect, playground, predict, reproduce, selftest, train
+from ocdl.cli._help import HelpFormatter
 from ocdl.cli._limit import require_room
 from ocdl.cli._output import FailedError, UserError, printable
 from ocdl.storage.container import ModelFileError
@@ -104,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="ocdl",
         description="Deep learning as optimal control: train a network, use it, look into it, time it.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"ocdl {ocdl.__version__}")

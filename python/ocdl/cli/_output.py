@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ocdl.base.names import NO_ALIASES, did_you_mean, meant
+from ocdl.cli._help import HelpFormatter
 from ocdl.storage.disk import replace_file
 
 WIDE = 60  # characters: a terminal that is narrower has no room for two columns of sentences
@@ -37,7 +38,7 @@ def add_command(
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=f"examples:\n{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="write JSON, for machines")
@@ -99,7 +100,13 @@ def aligned(lines: dict[str, object]) -> str:
     room = terminal_width()
     if room >= WIDE or all(width + len(value) <= room for value in shown.values()):
         return "\n".join(f"{name:<{width}}{value}" for name, value in shown.items())
-    return "\n".join(f"{name}\n{wrapped(value, '  ')}" for name, value in shown.items())
+    return "\n".join(f"{_indented(name)}\n{wrapped(value, '  ')}" for name, value in shown.items())
+
+
+def _indented(name: str) -> str:
+    """Return a name that may have an indent, in as many lines as it takes."""
+    text = name.lstrip()
+    return wrapped(text, name[: len(name) - len(text)])
 
 
 def terminal_width() -> int:
@@ -129,7 +136,9 @@ def in_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if sum(widths) + 2 * (len(header) - 1) > terminal_width():
         names = [f"  {name:<{max(map(len, header[1:]))}}" for name in header[1:]]
         blocks = [
-            "\n".join([row[0], *(f"{name}  {cell}" for name, cell in zip(names, row[1:], strict=True) if cell)])
+            "\n".join(
+                [wrapped(row[0], ""), *(f"{name}  {cell}" for name, cell in zip(names, row[1:], strict=True) if cell)]
+            )
             for row in rows
         ]
         return "\n".join([wrapped(header[0], ""), *blocks] if header[0] else blocks)

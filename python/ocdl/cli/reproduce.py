@@ -108,12 +108,14 @@ def run(arguments: argparse.Namespace) -> None:
         print(json_text(facts))
         return
     for verdict in done.verdicts:
-        line = f"{verdict.word:<14}{verdict.count:>10}  {verdict.claim.number:>2}. {verdict.claim.claim}"
+        number, claim = verdict.claim.number, verdict.claim.claim
+        line = f"{verdict.word:<14}{verdict.count:>10}  {number:>2}. {claim}"
         if terminal_width() < WIDE:
-            line = f"{verdict.word} {verdict.count}\n{wrapped(f'{verdict.claim.number}. {verdict.claim.claim}', '  ')}"
+            line = "\n".join([f"{verdict.word} {verdict.count}".rstrip(), wrapped(f"{number}. {claim}", "  ")])
         print(line)
     caveat = "; a quick run is too short to judge the claims" if arguments.quick else ""
-    print(f"\n{counted(len(names), 'figure')} in {done.seconds:.0f} s{caveat}\npage: {done.page}")
+    print("\n" + wrapped(f"{counted(len(names), 'figure')} in {done.seconds:.0f} s{caveat}", ""))
+    print(f"page: {done.page}")
 
 
 @contextmanager
