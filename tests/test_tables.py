@@ -386,6 +386,7 @@ HOSTILE = {
     "an empty file": (b"", "it is empty"),
     "a header only": (b"a,b,y\n", "it has a header, but no samples"),
     "a mark only": (b"\xef\xbb\xbf", "it is empty"),
+    "separators only": (b",,,\n" * 50, "it is empty"),
     "comments only": (b"# a\n# b\n", "row 1 has one column"),
     "1e400": (GOOD + b"1,1e400,p\n", "row 14, column 2 ('b'): '1e400' is no finite number"),
     "inf": (GOOD + b"1,-inf,p\n", "row 14, column 2 ('b'): '-inf' is no finite number"),
@@ -703,6 +704,27 @@ def test_every_format_of_dates_is_read() -> None:
         assert feature.kind == "date"
 
 
+DAYS = {"0001-01-01": -719162, "1970-01-02": 1, "9999-12-31": 2932896}  # which stands for "never" in many tables
+reads_every_year = pytest.mark.skipif(pd.__version__ < "3", reason="to pandas 2, no text is a date after 2262")
+
+
+@pytest.mark.parametrize("dtype", ["M8[s]", "M8[ms]", pytest.param("str", marks=reads_every_year)])
+def test_dates_of_every_year_are_days(dtype: str) -> None:
+    cells = pd.DataFrame({"c": pd.Series(np.array(list(DAYS), dtype))})
+    encoding, values = learn(sheet_from(cells), ["c"], None, np.arange(3))
+    feature = encoding.features[0]
+    assert feature.kind == "date"
+    np.testing.assert_allclose(values[:, 0] * feature.scale + feature.mean, list(DAYS.values()), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["text", "number", "date"])
+def test_cells_that_hold_several_things_are_refused(kind: str) -> None:
+    cells = {"text": ["u", "v", "u"], "number": [1.0, 2.0, 3.0], "date": ["2020-01-01", "2021-01-01", "2022-01-01"]}
+    encoding, _ = learn(sheet_from(pd.DataFrame({"c": cells[kind]})), ["c"], None, np.arange(3))
+    with pytest.raises(TableError, match="column 'c' has neither numbers nor texts nor dates"):
+        encoding.matrix(sheet_from(pd.DataFrame({"c": [[1], [2, 3], {}]})))
+
+
 # ---- Parquet ----
 
 
@@ -737,6 +759,45 @@ def test_bad_parquet(run: Run, write: Write, tmp_path: Path) -> None:
         )
     patients(0).to_parquet(data)
     assert_error(run("train", "--data", data, "--out", tmp_path / "m.ocdl"), "nothing is in it")
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    "said",
+    [
+        "{",
+        "[]",
+        '{"index_columns": ["gone"], "columns": [], "column_indexes": []}',
+        '{"index_columns": ["a"], "columns": [{"name": "a", "field_name": "a", "pandas_type": "object", '
+        '"numpy_type": "evil", "metadata": null}], "column_indexes": []}',
+    ],
+)
+@pytest.mark.parametrize("name", ["d.parquet", "d*.parquet"])
+def test_parquet_that_lies_to_pandas(said: str, name: str, run: Run, tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    table = pa.table({"a": [1.0, 2.0] * 10, "y": ["p", "q"] * 10})
+    write_table(table.replace_schema_metadata({"pandas": said}), tmp_path / "d.parquet")
+    result = run("train", "--data", tmp_path / name, "--out", tmp_path / "m.ocdl")
+    assert_error(result, "d.parquet: it is no Parquet file that can be read")
+
+
+@pytest.mark.extras
+def test_the_index_of_pandas_is_no_column_in_one_file_or_several(run: Run, tmp_path: Path) -> None:
+    frame = patients().dropna().set_index("age")
+    for k, part in enumerate((frame[:50], frame[50:])):
+        part.to_parquet(tmp_path / f"part-{k}.parquet")
+    for name in ("part-0.parquet", "part-*.parquet"):
+        assert run("train", "--data", tmp_path / name, *QUICK, "--quiet", "--out", tmp_path / "m")[0] == 0
+        assert "age" not in run("inspect", tmp_path / "m")[1]
+
+
+@pytest.mark.extras
+def test_a_target_of_lists_is_refused(run: Run, tmp_path: Path) -> None:
+    pd.DataFrame({"a": np.arange(9.0), "y": [[i] for i in range(9)]}).to_parquet(tmp_path / "d.parquet")
+    result = run("train", "--data", tmp_path / "d.parquet", "--out", tmp_path / "m.ocdl")
+    assert_error(result, "column 2 ('y') has neither numbers nor texts nor dates")
 
 
 def survive_changed_tables(original: bytes, path: Path, count: int, seed: int) -> str:

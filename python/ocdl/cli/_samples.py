@@ -120,7 +120,7 @@ def _labels(sheet: Sheet, target: str) -> tuple[LabelArray, NDArray[Any]]:
     column = sheet.frame[target]
     if column.dtype == bool:
         return np.arange(len(column)), column.to_numpy()
-    codes, texts = distinct(column)
+    codes, texts = distinct(sheet, target)
     odd = next((text for text in texts if text and not number_of(text, sheet.decimal).is_integer()), None)
     if odd is not None and are_numbers(texts, sheet.decimal):
         raise UserError(

@@ -11,7 +11,7 @@ import numpy as np
 
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.tables.dialect import GROUPED, MISSING, NUMBER, OTHER_MARK
-from ocdl.tables.sheet import Sheet
+from ocdl.tables.sheet import Sheet, TableError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +93,7 @@ def recognised(sheet: Sheet, name: str) -> Feature | str:
         return Feature(name, position)
     if kind not in ("string", "empty"):
         return STRANGE
-    return _recognised_by_texts(sheet, name, *distinct(column))
+    return _recognised_by_texts(sheet, name, *distinct(sheet, name))
 
 
 def _recognised_by_texts(sheet: Sheet, name: str, codes: LabelArray, texts: list[str]) -> Feature | str:
@@ -125,13 +125,17 @@ def numbers_of(sheet: Sheet, feature: Feature, name: str) -> FloatArray:
     return values
 
 
-def distinct(column: pd.Series[Any]) -> tuple[LabelArray, list[str]]:
+def distinct(sheet: Sheet, name: str) -> tuple[LabelArray, list[str]]:
     """Return the different cells as texts, and for every row which one it has; -1 where the cell is missing."""
     import pandas as pd
 
+    column = sheet.frame[name]
     if isinstance(column.dtype, _categorical()):
         column = column.astype(object)
-    codes, uniques = pd.factorize(column)
+    try:
+        codes, uniques = pd.factorize(column)
+    except TypeError as error:  # lists, records and the like
+        raise TableError(f"{sheet.source}{sheet.column(name)} has {STRANGE}") from error
     texts = [_text(value) for value in uniques.tolist()]
     kept = list(dict.fromkeys(texts))
     if len(kept) < len(texts):  # they differed in blanks around them
@@ -146,13 +150,13 @@ def _numbers(sheet: Sheet, feature: Feature, name: str) -> FloatArray:
     column = sheet.frame[name]
     if types.is_numeric_dtype(column.dtype):
         return column.to_numpy(np.float64, na_value=np.nan)
-    codes, texts = distinct(column)
+    codes, texts = distinct(sheet, name)
     found = np.array([math.nan if text in MISSING else number_of(text, sheet.decimal) for text in texts])
     return _spread(sheet, feature, name, codes, texts, found, "{} is no number")
 
 
 def _booleans(sheet: Sheet, feature: Feature, name: str) -> FloatArray:
-    codes, texts = distinct(sheet.frame[name])
+    codes, texts = distinct(sheet, name)
     known = BOOLEANS | {"1": 1.0, "0": 0.0}
     found = np.array([known.get(text.lower(), math.nan) for text in texts])
     return _spread(sheet, feature, name, codes, texts, found, "{} is neither true nor false")
@@ -165,7 +169,7 @@ def _dates(sheet: Sheet, feature: Feature, name: str) -> FloatArray:
     column = sheet.frame[name]
     if types.is_datetime64_any_dtype(column.dtype):
         return _days_of(pd.to_datetime(column, utc=True))
-    codes, texts = distinct(column)
+    codes, texts = distinct(sheet, name)
     return _spread(sheet, feature, name, codes, texts, _days(texts, feature.format), "{} is no date")
 
 
@@ -205,10 +209,10 @@ def _days(texts: list[str], written: str) -> FloatArray:
 
 
 def _days_of(dates: pd.Series[Any]) -> FloatArray:
-    import pandas as pd
-
-    since = dates - pd.Timestamp(0, tz="UTC")
-    return (since / pd.Timedelta(days=1)).to_numpy(np.float64, na_value=np.nan)
+    """Return days since 1970 by the unit that the dates have: in nanoseconds, the year 9999 would be out of range."""
+    moments = dates.dt.tz_localize(None).to_numpy()
+    days: FloatArray = (moments - np.zeros((), moments.dtype)) / np.timedelta64(1, "D")
+    return days
 
 
 def _text(value: object) -> str:

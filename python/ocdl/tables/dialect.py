@@ -40,6 +40,7 @@ MISSING = (
     *("NULL", "Null", "null", "None", "none", "NONE"),
 )
 MISSING_LABELS = tuple(text for text in MISSING if text.lower() != "none")  # which may well be a class
+SOMETHING = re.compile(rf'[^\s"{SEPARATORS}]')  # beside blanks, quotation marks and what stands between cells
 WITHOUT_NAME = re.compile(r"(Unnamed: [0-9]+)?")  # pandas calls a column without a name so
 
 
@@ -77,7 +78,7 @@ def detect(source: Source, known: Collection[str] = (), label: int | None = None
     rows = _rows(lines[skipped:], separator)
     _require_closed_quotes(source, lines[skipped:], separator, skipped, is_all=len(front) < FRONT)
     if not rows:
-        raise source.error("row 1 has a cell that is too long" if text.strip() else "it is empty")
+        raise source.error("row 1 has a cell that is too long" if SOMETHING.search(text) else "it is empty")
     width = len(rows[0].cells)
     if width > MOST_COLUMNS:
         raise source.error(f"row {skipped + rows[0].line} has {width} columns; {MOST_COLUMNS} are read at most")

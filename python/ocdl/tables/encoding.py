@@ -126,7 +126,7 @@ def raw_numbers(sheet: Sheet, features: Sequence[Feature], columns: Sequence[str
     unseen, j = [], 0
     for feature, name in zip(features, columns, strict=True):
         if feature.kind == "text":
-            codes, texts = distinct(sheet.frame[name])
+            codes, texts = distinct(sheet, name)
             place = {text: i for i, text in enumerate(feature.values)}
             chosen = np.array([*(place.get(text, -1) for text in texts), -1])[codes]
             values[:, j : j + feature.width] = chosen[:, None] == np.arange(feature.width)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ocdl.tables.reading import PARQUET
+from ocdl.tables.reading import PARQUET, not_parquet
 from ocdl.tables.sheet import Sheet, TableError, listed
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Parts:
         columns: tuple[str, ...] = ()
         for path in paths:
             with _opened(path) as file:
-                names = tuple(map(str, file.schema_arrow.names))
+                names = tuple(map(str, _framed(file.schema_arrow.empty_table(), path).columns))
                 columns = columns or names
                 if names != columns:
                     raise TableError(
@@ -88,12 +88,21 @@ class Parts:
         for group in self.groups:
             if group.first < end and begin < group.end:
                 first, last = max(begin, group.first), min(end, group.end)
-                found.append(_table(group).slice(first - group.first, last - first).to_pandas())
+                found.append(_framed(_table(group).slice(first - group.first, last - first), group.path))
         return found
 
     def _nothing(self) -> pd.DataFrame:
-        nothing: pd.DataFrame = _table(self.groups[0]).slice(0, 0).to_pandas()
-        return nothing
+        first = self.groups[0]
+        return _framed(_table(first).slice(0, 0), first.path)
+
+
+def _framed(table: Any, path: str) -> pd.DataFrame:
+    """Return the columns without those that are pandas' index, as of a table in one file."""
+    try:
+        frame: pd.DataFrame = table.to_pandas()
+    except Exception as error:
+        raise not_parquet(path, error) from error
+    return frame
 
 
 def _opened(path: str) -> Any:

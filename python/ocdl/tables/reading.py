@@ -89,20 +89,32 @@ def _chosen(sheet: Sheet, request: Request) -> Sheet:
     return replace(sheet, frame=sheet.frame.iloc[:, columns], positions=columns)
 
 
+def not_parquet(path: str, error: Exception) -> TableError:
+    """Return what to say of a file that failed as Parquet; what it says of itself to pandas can fail in any way.
+
+    Where memory is short, that goes on as it is, unless the file asks for memory as none has it.
+    """
+    from pyarrow import ArrowException
+
+    if isinstance(error, MemoryError) and not isinstance(error, ArrowException):
+        raise error
+    reason = " ".join(str(error).split())
+    return TableError(f"{path}: it is no Parquet file that can be read: {reason:.200}")
+
+
 def _read_parquet(path: str) -> Sheet:
     import pandas as pd
 
     with open(path, "rb"):  # whatever is wrong with the file itself is said before anything about its contents
         pass
     try:
-        from pyarrow import ArrowException
+        import pyarrow  # noqa: F401
     except ImportError as error:
         raise TableError(f"{path}: a Parquet file needs pyarrow: pip install 'ocdl[parquet]'") from error
     try:
         frame = pd.read_parquet(path, engine="pyarrow")
-    except (ValueError, OSError, NotImplementedError, ArrowException) as error:
-        reason = " ".join(str(error).split())
-        raise TableError(f"{path}: it is no Parquet file that can be read: {reason:.200}") from error
+    except Exception as error:
+        raise not_parquet(path, error) from error
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
         raise TableError(f"{path}: it has two columns of the same name")
