@@ -471,6 +471,16 @@ def test_export_of_a_trained_model(measured: Path, tmp_path: Path, capsys: pytes
     assert checked(path).opset_import[0].version == 14
 
 
+def test_names_that_a_terminal_would_obey_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, model = tmp_path / "d.csv", tmp_path / "m.ocdl"
+    data.write_text("\x1b[2J,b,y\n" + "".join(f"{i * i},{i % 3},{i % 2}\n" for i in range(20)))
+    assert main(["train", "--data", str(data), "--layers", "2", "--max-iter", "2", "--quiet", "--out", str(model)]) == 0
+    assert main(["export", str(model), str(tmp_path / "m.onnx")]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert r"2 columns: \x1b[2J, b" in said
+
+
 def test_export_of_other_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     p = random_problem(Network(2, 3, tableau="kutta4", dtype="float32"), samples=5)
     ocdl.save(tmp_path / "net.ocdl", p.net, p.u)

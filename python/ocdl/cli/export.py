@@ -10,6 +10,7 @@ from ocdl.cli._output import (
     UserError,
     add_command,
     json_text,
+    printable,
     require_place_for,
     telling_what_became_of,
     whole_number,
@@ -59,7 +60,7 @@ def _run(arguments: argparse.Namespace) -> None:
         print(json_text({"out": arguments.out, "n_features": network.n_features, "feature_names": columns}))
     else:
         named = "" if columns is None else f": {', '.join(columns)}"
-        print(f"wrote {arguments.out}; its input X has {counted(network.n_features, 'column')}{named}")
+        print(printable(f"wrote {arguments.out}; its input X has {counted(network.n_features, 'column')}{named}"))
 
 
 def _export_estimator(arguments: argparse.Namespace) -> list[str] | None:
