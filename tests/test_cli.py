@@ -11,6 +11,7 @@ import resource
 import subprocess
 import sys
 import warnings
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -397,6 +398,16 @@ def test_bad_npz_files(arrays: dict[str, Any], message: str, run: Run, tmp_path:
     np.savez(data, **arrays)
     assert_one_line_error(run("train", "--data", data, *QUICK, "--out", tmp_path / "m.ocdl"), message)
     assert list(tmp_path.iterdir()) == [data]
+
+
+@pytest.mark.parametrize("shape", [f"({10**30}, 2)", "(4, 2", "(-4, 2)"])
+def test_npz_files_with_a_strange_header(shape: str, run: Run, tmp_path: Path) -> None:
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    data = tmp_path / "data.npz"
+    with zipfile.ZipFile(data, "w") as archive:
+        content = b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode() + bytes(64)
+        archive.writestr("X.npy", content)
+    assert_one_line_error(run("train", "--data", data, "--out", tmp_path / "m.ocdl"), "data.npz: X: damaged: ")
 
 
 @pytest.mark.parametrize("content", [b"", b"1,2\n", b"PK\x03\x04 not really", "npy"])

@@ -72,6 +72,15 @@ def test_damaged_npy_files_are_named(tmp_path: Path) -> None:
         Source.from_npy(X_file, y_file)
 
 
+@pytest.mark.parametrize("shape", ["(4, -2)", "(-4, 2)", "(4, 2", "(04, 2)", "(1e3, 2)", "((4, 2)"])
+def test_npy_files_with_a_strange_header_are_named(shape: str, tmp_path: Path) -> None:
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    path = tmp_path / "X.npy"
+    path.write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode() + bytes(64))
+    with pytest.raises(ValueError, match=r"X.npy: it is no .npy file that can be read: "):
+        Source.from_npy(path, np.zeros(4))
+
+
 class Sliced:
     """What Zarr, HDF5 and Dask arrays have in common."""
 

@@ -38,8 +38,11 @@ class NpyFile:
             version = npy_format.read_magic(file)
             if version not in readers:
                 raise ValueError(f"version {version[0]}.{version[1]} of the format is not read")
-            return readers[version](file)
-        except (ValueError, EOFError) as error:
+            header = readers[version](file)
+            if min(header[0], default=0) < 0:
+                raise ValueError(f"its shape is {header[0]}")
+            return header
+        except Exception as error:  # a header is read as Python is, and fails like that
             raise ValueError(f"{self.path}: it is no .npy file that can be read: {error!s:.200}") from error
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from typing import Any
 
 import numpy as np
@@ -52,9 +51,9 @@ def _arrays(path: str, wanted: tuple[str, ...]) -> dict[str, NDArray[Any]]:
                 if not isinstance(array, np.ndarray):  # a member that is no .npy file comes as bytes
                     raise TableError(f"{path}: {name} is no array")
                 found[name] = array
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
-        if isinstance(error, TableError):
-            raise
+    except (TableError, MemoryError):
+        raise
+    except Exception as error:  # of zlib, of zipfile, and of NumPy's headers, which are read as Python is
         reason = "arrays of Python objects are not read" if "allow_pickle" in str(error) else f"damaged: {error}"
         raise TableError(f"{path}: {name}: {reason}") from error
     return found
