@@ -318,12 +318,43 @@ def test_a_block_of_a_sequence_learns_from_a_loader(place: str, dtype: str) -> N
         (lambda: torch.zeros(3, 4, dtype=torch.float64), ValueError, r"shape \(..., 2\), .* got \(3, 4\)"),
         (lambda: torch.zeros((), dtype=torch.float64), ValueError, r"shape \(..., 2\), .* got \(\)"),
         (lambda: np.zeros((3, 2)), TypeError, "x must be a torch.Tensor, got ndarray"),
+        (lambda: torch.zeros(3, 2, dtype=torch.float64).to_sparse(), TypeError, "x must be a dense tensor"),
         (lambda: torch.full((3, 2), torch.nan, dtype=torch.float64), ValueError, "nan"),
     ],
 )
 def test_what_does_not_fit_is_named(x: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         layer_of(problem())(x())
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 4), (2, 3, 2)])
+def test_a_parameter_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
+    """One number would be taken for all of them, and as many in another order for those that were meant."""
+    layer = ocdl.torch.OCDLayer(Network(2, 3))
+    other = {"K": torch.zeros(shape, dtype=torch.float64)}
+    message = r"K must have shape \(3, 2, 2\), .*, got \("
+    with pytest.raises(ValueError, match=message):
+        torch.func.functional_call(layer, other, (torch.zeros(5, 2, dtype=torch.float64),))
+    layer.K = torch.nn.Parameter(other["K"])
+    with pytest.raises(ValueError, match=message):
+        layer.to_controls()
+
+
+def test_a_view_that_stands_for_its_negative() -> None:
+    p = problem()
+    layer, x = layer_of(p), tensor(p.X)
+    assert torch.equal(layer(torch.complex(x, -x).conj().imag), layer(x))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch, about itself
+def test_transforms_that_need_more_than_a_pull_back_are_refused_with_a_sentence() -> None:
+    p = problem()
+    layer, x = layer_of(p), tensor(p.X)
+    with pytest.raises(NotImplementedError, match=r"along a direction \(jvp\); of a network they are Network\.tangent"):
+        torch.func.jvp(layer, (x,), (x,))
+    for mapped in (torch.func.vmap(layer), torch.func.jacrev(layer)):
+        with pytest.raises(NotImplementedError, match="x may have any axes before the features"):
+            mapped(x[None])
 
 
 class OnCuda(torch.Tensor):  # type: ignore[misc]

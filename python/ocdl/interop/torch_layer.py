@@ -10,7 +10,7 @@ import numpy as np
 from ocdl.base.validation import FloatArray
 from ocdl.interop.bridge import Bridge
 from ocdl.interop.extras import missing
-from ocdl.model.controls import Controls
+from ocdl.model.controls import Controls, Part
 from ocdl.model.projection import project_simplex
 from ocdl.network import Network
 
@@ -146,7 +146,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         parts = [getattr(self, part.name) for part in self._bridge.parts]
         self._require("x", x)
         for part, values in zip(self._bridge.parts, parts, strict=True):
-            self._require(part.name, values)
+            self._require_part(part, values)
         self._bridge.shape(x.shape)
         return _Forward.apply(self._bridge, x, *parts)
 
@@ -164,9 +164,9 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         >>> layer.to_controls().K.shape
         (5, 2, 2)
         """
-        parts = {part.name: getattr(self, part.name) for part in self.net.parts}
-        for name, values in parts.items():
-            self._require(name, values)
+        parts = {part: getattr(self, part.name) for part in self.net.parts}
+        for part, values in parts.items():
+            self._require_part(part, values)
         return self.net.from_vector(np.concatenate([_array(values).ravel() for values in parts.values()]))
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
@@ -246,7 +246,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
 
     def _require(self, name: str, values: torch.Tensor) -> None:
         """Refuse what is no tensor of the network's numbers in the memory of the CPU."""
-        if isinstance(values, torch.Tensor) and values.dtype is self._dtype and values.is_cpu:
+        if isinstance(values, torch.Tensor) and values.dtype is self._dtype and values.is_cpu and _is_dense(values):
             return
         if not isinstance(values, torch.Tensor):
             raise TypeError(f"{name} must be a torch.Tensor, got {type(values).__name__}")
@@ -255,13 +255,32 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
                 f"{name} is on the device {str(values.device)!r}, but ocdl computes on the CPU: keep the layer there, "
                 "and call it as layer(x.cpu()).to(x.device)"
             )
+        if not _is_dense(values):
+            raise TypeError(f"{name} must be a dense tensor, got a sparse or nested one: convert with .to_dense()")
         known = f"{self._dtype}: convert with .to({self._dtype})"
         if values.dtype in (torch.float32, torch.float64):
             known += f", or make the network with dtype={str(values.dtype).removeprefix('torch.')!r}"
         raise TypeError(f"{name} holds {values.dtype}, but the network takes {known}")
 
+    def _require_part(self, part: Part, values: torch.Tensor) -> None:
+        """Refuse what is no such part of the controls: a parameter can be replaced by any other."""
+        self._require(part.name, values)
+        if values.shape != part.shape:
+            raise ValueError(f"{part.name} must have shape {part.shape}, {part.meaning}, got {tuple(values.shape)}")
 
-class _Forward(torch.autograd.Function):  # type: ignore[misc]
+
+class _Unmapped(torch.autograd.Function):  # type: ignore[misc]
+    """A function of arrays, which PyTorch cannot look into."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *arguments: Any) -> Any:
+        raise NotImplementedError(
+            "an OCDLayer is not mapped (torch.vmap, torch.func.jacrev): x may have any axes before the features, so "
+            "that it takes all rows at once"
+        )
+
+
+class _Forward(_Unmapped):
     """The function of a bridge."""
 
     @staticmethod
@@ -274,6 +293,13 @@ class _Forward(torch.autograd.Function):  # type: ignore[misc]
         ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
+    def jvp(ctx: Any, *directions: Any) -> torch.Tensor:
+        raise NotImplementedError(
+            "an OCDLayer has derivatives by backward() only, and something asks for those along a direction (jvp); of "
+            "a network they are Network.tangent"
+        )
+
+    @staticmethod
     def backward(ctx: Any, slopes: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         pull_back = _PullBack.apply if torch.is_grad_enabled() else _PullBack.forward
         return None, *pull_back(ctx.bridge, slopes, *ctx.saved_tensors)
@@ -283,7 +309,7 @@ class _Forward(torch.autograd.Function):  # type: ignore[misc]
 _Forward.forward.__signature__ = inspect.signature(_Forward.forward)  # type: ignore[attr-defined]
 
 
-class _PullBack(torch.autograd.Function):  # type: ignore[misc]
+class _PullBack(_Unmapped):
     """Its pull-back; where a graph of it is wanted a function of its own, so that whoever differentiates it is told."""
 
     @staticmethod
@@ -305,7 +331,11 @@ class _PullBack(torch.autograd.Function):  # type: ignore[misc]
         )
 
 
+def _is_dense(values: torch.Tensor) -> bool:
+    return values.layout is torch.strided and not values.is_nested
+
+
 def _array(values: torch.Tensor) -> FloatArray:
-    """Return a tensor as an array: the same memory."""
-    array: FloatArray = values.detach().numpy()
+    """Return a tensor as an array: the same memory, but where it is a view that stands for its negative."""
+    array: FloatArray = values.detach().resolve_neg().numpy()
     return array
