@@ -184,6 +184,13 @@ def test_what_does_not_fit_is_named(controls: Any, x: Any, error: type[Exception
         ocdl.jax.flow(Network(2, 3))(controls, x)
 
 
+@pytest.mark.parametrize("value", [None, "text", np.array([[None, 1]])])
+def test_what_is_no_array_is_named(value: Any) -> None:
+    for controls, x, name in (({"K": value}, np.zeros((3, 2)), "K"), ({}, value, "x")):
+        with pytest.raises(TypeError, match=rf"^{name} must be an array of numbers, got "):
+            ocdl.jax.flow(Network(2, 3))(controls, x)
+
+
 def test_what_makes_no_flow() -> None:
     with pytest.raises(TypeError, match="net must be a Network, got str"):
         ocdl.jax.flow("resnet")

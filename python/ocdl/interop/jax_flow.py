@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ocdl.base import validation
 from ocdl.base.validation import FloatArray
 from ocdl.interop.bridge import Bridge
 from ocdl.interop.extras import missing
@@ -81,7 +82,10 @@ def flow(net: Network, returns: str = "outputs") -> FlowFunction:
 
 def _checked(net: Network, name: str, values: Any) -> Any:
     """Return an array of JAX, or one that is traced, in the network's number type."""
-    array = jax.numpy.asarray(values)
+    try:
+        array = jax.numpy.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be an array of numbers, got {validation.shown(values)}") from error
     if array.dtype != net.dtype:
         if net.dtype == np.float64 and not jax.config.jax_enable_x64:
             advice = "call jax.config.update('jax_enable_x64', True), or make the network with dtype='float32'"
