@@ -616,6 +616,16 @@ def test_records_are_json_and_come_back(number: int) -> None:
                 from_record(wrong)
 
 
+@pytest.mark.parametrize("number", [10**900, -(10**900), True, "1", None, np.inf])
+@pytest.mark.parametrize("name", ["mean", "scale"])
+def test_records_hold_numbers_that_are_finite(number: Any, name: str) -> None:
+    stored = json.dumps(to_record(learned(patients()[["age"]])[0]))
+    record = json.loads(stored)
+    record[name] = [number]
+    with pytest.raises(ValueError, match=f"the table's {name} must be finite numbers"):
+        from_record(record)
+
+
 def test_the_target_and_positions_are_recorded() -> None:
     encoding = encodings()[1]
     assert (encoding.width, encoding.named, encoding.target) == (3, False, Target(None, 1))

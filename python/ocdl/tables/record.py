@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 from ocdl.storage.container import exact_record
@@ -88,7 +89,11 @@ def _position(value: object, name: str, end: int) -> int:
 
 
 def _number(value: object, name: str, *, zero_allowed: bool = True) -> float:
-    if type(value) not in (int, float) or not math.isfinite(number := float(value)):  # type: ignore[arg-type]
+    number = math.nan
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        with suppress(OverflowError):  # of a whole number that no float is
+            number = float(value)
+    if not math.isfinite(number):
         raise ValueError(f"the table's {name} must be finite numbers")
     if not (number or zero_allowed):
         raise ValueError(f"the table's {name} has a 0")
