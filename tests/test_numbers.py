@@ -257,7 +257,7 @@ def arguments_of_the_estimator() -> dict[str, Argument]:
         found[f"ODEClassifier.{method} X"] = Argument(lambda v, m=method: getattr(MODEL, m)(v), (4, 2), theirs)
     for kind, targets in ((ODEClassifier, Y), (ODERegressor, X[:, 0])):
         for name in inspect.signature(kind).parameters:
-            if name not in ("verbose", "n_jobs", "warm_start"):
+            if name not in ("verbose", "warm_start"):
                 named = f"{name}|{name.removesuffix('_fraction')}|name must|overflow|[Ss]eed|class|test_size"
                 found[f"{kind.__name__} {name}"] = Argument(
                     lambda v, n=name, k=kind, t=targets: fitted(k, **{n: v}).fit(X, t),

@@ -212,6 +212,8 @@ def test_a_grid_search_reaches_the_settings(kind: Any) -> None:
         ({"batch_size": 10, "optimiser": ocdl.LBFGS()}, "batch_size beside optimiser=LBFGS"),
         ({"learning_rate": 0.1, "optimiser": "lbfgs"}, "learning_rate beside optimiser='lbfgs'"),
         ({"alpha": 2.0, "regulariser": ocdl.Tikhonov(1.0)}, "leave one of them out"),
+        ({"alpha": np.ones(2), "regulariser": ocdl.Tikhonov(1.0)}, "leave one of them out"),
+        ({"n_jobs": 0}, "n_jobs must be None, a number of threads, or below 0, where -1 is all processors; got 0"),
         ({"alpha": 1.7e308}, "alpha=1.7e\\+308 is so large"),
         ({"alpha": "best"}, "alpha must be a number that is not negative, or 'cv'"),
         ({"optimiser": "addam"}, "did you mean 'Adam'"),

@@ -9,7 +9,6 @@ from dataclasses import replace
 from numbers import Number
 from typing import Any, Self
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
@@ -25,7 +24,7 @@ from ocdl.estimator import convergence, defaults, files
 from ocdl.estimator.epochs import AdamEpochs, adam_of
 from ocdl.estimator.prior import SHORT, WEAK_ITERATIONS, WEAK_SHARE, prior, reach
 from ocdl.estimator.samples import Samples, columns_without_numbers
-from ocdl.estimator.settings import CHOSEN_BY_FOLDS, alpha_of, optimiser_of
+from ocdl.estimator.settings import CHOSEN_BY_FOLDS, alpha_of, optimiser_of, threads_of
 from ocdl.model.controls import Controls
 from ocdl.model.losses import Loss, names_of
 from ocdl.model.objective import Objective
@@ -325,7 +324,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         start = self._warm(before, network) or network.init(random_state=rng, scheme="scaled")
         is_warm = "controls_" in before
         flat = convergence.saturation(network, start, samples.X)
-        with limited_threads(None if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)):
+        with limited_threads(threads_of(self.n_jobs)):
             self._believed = before.get("_believed", 1.0)
             if alpha == CHOSEN_BY_FOLDS:
                 alpha = self._alpha_by_folds(network, start, samples, rng)

@@ -1,8 +1,11 @@
-"""From the parameters of an estimator to what a training takes: the optimiser and the choice of the prior."""
+"""From the parameters of an estimator to what a training takes: optimiser, choice of the prior, threads."""
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
+
+import joblib
 
 from ocdl.base import validation
 from ocdl.estimator import defaults
@@ -61,10 +64,10 @@ def _batch_size(batch_size: Any) -> int | None:
 def alpha_of(alpha: Any, regulariser: Any) -> float | str:
     """Return the factor of the prior, or that folds choose it; a regulariser of one's own replaces the prior."""
     if regulariser is not None:
-        if alpha != defaults.ALPHA:
+        if not isinstance(alpha, Real) or alpha != defaults.ALPHA:
             raise ValueError(
-                f"alpha={alpha!r} beside regulariser={regulariser!r}: a regulariser replaces the prior of which alpha "
-                "is the factor; leave one of them out"
+                f"alpha={validation.written(alpha)} beside regulariser={regulariser!r}: a regulariser replaces the "
+                "prior of which alpha is the factor; leave one of them out"
             )
         return 0.0
     if isinstance(alpha, str):
@@ -72,3 +75,14 @@ def alpha_of(alpha: Any, regulariser: Any) -> float | str:
             raise ValueError(f"alpha must be a number that is not negative, or 'cv', got {alpha!r}")
         return CHOSEN_BY_FOLDS
     return validation.not_negative(alpha, "alpha")
+
+
+def threads_of(n_jobs: Any) -> int | None:
+    """Return how many threads a fit may use; below 0 they are counted from the number of processors, -1 is all."""
+    if n_jobs is None:
+        return None
+    number = validation.integer(n_jobs, "n_jobs", least=-validation.LARGEST_COUNT)
+    if number == 0:
+        raise ValueError("n_jobs must be None, a number of threads, or below 0, where -1 is all processors; got 0")
+    threads: int = joblib.effective_n_jobs(number)
+    return threads
