@@ -620,6 +620,7 @@ HOSTILE = "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>
         ("#noise=1e999", "Noise must be a number from 0 to 0.3"),
         ("#data=own&points=!!!", "characters that no link has"),
         ("#data=own&points=AAAA", "whole points"),
+        ("#data=own&points=AAAAA", "it was cut off"),
         ("#data=own&points=AAAAAP8", "a class that does not exist"),
         ("#tableau=own&method=1_2_3", "are no method"),
         ("#tableau=own&method=0_0.5", "b must sum to 1"),

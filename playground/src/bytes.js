@@ -10,5 +10,6 @@ export function toBase64Url(bytes) {
 /** @param {string} text */
 export function fromBase64Url(text) {
   if (!/^[\w-]*$/.test(text)) throw new RangeError("it holds characters that no link has");
+  if (text.length % 4 === 1) throw new RangeError("it was cut off");
   return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
 }
