@@ -1,11 +1,14 @@
 """Python in a process of its own: for what may end it, and for what is decided when ocdl is imported."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 
 def run_python(code: str, *, timeout: float = 120, **environment: str) -> str:
@@ -39,3 +42,67 @@ def interrupted(*arguments: str) -> tuple[int, str, str]:
 def _seconds_of_work(pid: int) -> float:
     after_the_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(after_the_name[11]) / os.sysconf("SC_CLK_TCK")
+
+
+# Each child has the words that its parent was sent in sys.argv, as a process of its own would, and goes on behind this.
+FORKS = """
+import json, os, sys
+while line := sys.stdin.readline():
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.argv[1:] = json.loads(line)
+        break
+    print(child, flush=True)
+    sys.stdin.readline()
+    print(os.waitpid(child, 0)[1], flush=True)
+else:
+    sys.exit()
+"""
+
+
+class Forks:
+    """A process that has executed some code, and children of it that go on with other code, one at a time.
+
+    For many short lives: what they import is imported once. Nothing has started threads when a child is forked.
+    """
+
+    def __init__(self, before: str, after: str, *arguments: str, cwd: Path | None = None) -> None:
+        self._parent = subprocess.Popen(
+            [sys.executable, "-c", before + FORKS + after, *arguments],
+            cwd=cwd,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._child = 0
+
+    def start(self, *arguments: str) -> None:
+        """Let a child begin."""
+        self._child = int(self._asked(json.dumps(arguments)))
+
+    def wait(self) -> int:
+        """Return the exit code of the child, as subprocess does, when it has come to its end."""
+        status = int(self._asked(""))
+        self._child = 0
+        return os.waitstatus_to_exitcode(status)
+
+    def kill(self) -> int:
+        """Kill the child, which may have ended before; return its exit code."""
+        os.kill(self._child, signal.SIGKILL)  # the number is still its own, as nobody has waited for it
+        return self.wait()
+
+    def _asked(self, line: str) -> str:
+        assert self._parent.stdin is not None
+        assert self._parent.stdout is not None
+        print(line, file=self._parent.stdin, flush=True)
+        return self._parent.stdout.readline()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._child:
+            os.kill(self._child, signal.SIGKILL)
+        self._parent.communicate()

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import safetensors
 import safetensors.numpy
 from fuzz_files import controls
 from soak import Soak
-from subprocesses import run_python
+from subprocesses import Forks, run_python
 
 import ocdl
 from ocdl import Network
@@ -298,18 +299,21 @@ def test_names_that_try_to_be_clever(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(list(tmp_path.iterdir())) == 2
 
 
-WRITER = """
+NETWORK = """
+import sys
 import ocdl
 from ocdl.network.files import save
 net = ocdl.Network(2, 3)
 u = net.init(random_state=0)
-for i in range({count}):
-    save({path!r}, net, u, i=i)
+"""
+WRITER = """
+for i in range(int(sys.argv[2])):
+    save(sys.argv[1], net, u, i=i)
 """
 
 
 def writing(path: Path, count: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", WRITER.format(path=str(path), count=count)])
+    return subprocess.Popen([sys.executable, "-c", NETWORK + WRITER, str(path), str(count)])
 
 
 def test_writers_at_the_same_time_leave_one_whole_file(path: Path) -> None:
@@ -321,14 +325,15 @@ def test_writers_at_the_same_time_leave_one_whole_file(path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_killed_writer_leaves_a_whole_file(path: Path, old: bytes, soak: Soak) -> None:
-    for i in range(soak.times(500, least=3)):
-        with writing(path, 10**9) as writer:
+    with Forks(NETWORK, WRITER) as writer:
+        for i in range(soak.times(500, least=3)):
+            writer.start(str(path), str(10**9))
             while path.read_bytes() == old:
                 time.sleep(0.001)
             time.sleep(i % 50 / 1000)
-            writer.kill()
-        assert load(path).metadata["i"] >= 0
-        path.write_bytes(old)
+            assert writer.kill() == -signal.SIGKILL
+            assert load(path).metadata["i"] >= 0
+            path.write_bytes(old)
     save_new(path)
     assert list(path.parent.iterdir()) == [path]
 

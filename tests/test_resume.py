@@ -6,7 +6,6 @@ import random
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from soak import Soak
-from subprocesses import run_python
+from subprocesses import Forks, run_python
 
 import ocdl
 from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, NewtonCG, Status, datasets
@@ -221,16 +220,16 @@ def test_an_error_in_the_callback_loses_nothing(tmp_path: Path) -> None:
     assert resumed.n_iter > 0
 
 
-SCRIPT = textwrap.dedent("""
-    import sys
-    import numpy as np
-    import ocdl
-    net = ocdl.Network.preset("odenet+simplex", 2, 5)
-    X, y = ocdl.datasets.make_donut2d(100, random_state=1)
-    print("ready", flush=True)
-    ocdl.train(net, net.init(random_state=2), X, y, max_iter=10**9, tol=0, eval_every=10**6,
-               checkpoint=sys.argv[1], checkpoint_every=1, **eval(sys.argv[2]))
-""")
+PROBLEM = """
+import sys
+import ocdl
+net = ocdl.Network.preset("odenet+simplex", 2, 5)
+X, y = ocdl.datasets.make_donut2d(100, random_state=1)
+"""
+TRAINING = """
+ocdl.train(net, net.init(random_state=2), X, y, max_iter=10**9, tol=0, eval_every=10**6,
+           checkpoint=sys.argv[1], checkpoint_every=1, resume=sys.argv[2] or None)
+"""
 
 
 def state_of(path: Path) -> tuple[int, int] | None:
@@ -246,22 +245,19 @@ def kill_while_checkpointing(path: Path, times: int, seed: int) -> int:
     rng = random.Random(seed)
     net, u, X, y = problem()
     latest = 0
-    for _ in range(times):
-        resume = f"{{'resume': {str(path)!r}}}" if path.exists() else "{}"
-        before = state_of(path)
-        child = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path), resume], stdout=subprocess.PIPE)
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"ready\n"
-        while state_of(path) == before and child.poll() is None:  # the first checkpoint of this child
-            time.sleep(0.001)
-        time.sleep(rng.uniform(0, 0.05))
-        seen = ocdl.train(net, u, X, y, max_iter=0, resume=path).n_iter
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
-        reached = ocdl.train(net, u, X, y, max_iter=0, resume=path).n_iter
-        assert reached >= max(latest, seen)
-        latest = reached
+    with Forks(PROBLEM, TRAINING) as child:
+        for _ in range(times):
+            before, deadline = state_of(path), time.monotonic() + 60
+            child.start(str(path), str(path) if path.exists() else "")
+            while state_of(path) == before:  # the first checkpoint of this child
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0, 0.05))
+            seen = ocdl.train(net, u, X, y, max_iter=0, resume=path).n_iter
+            assert child.kill() == -signal.SIGKILL
+            reached = ocdl.train(net, u, X, y, max_iter=0, resume=path).n_iter
+            assert reached >= max(latest, seen)
+            latest = reached
     assert latest > 0
     whole = ocdl.train(net, u, X, y, max_iter=latest, tol=0, eval_every=10**6)
     resumed = ocdl.train(net, u, X, y, max_iter=latest, tol=0, eval_every=10**6, resume=path, checkpoint=path)
@@ -283,9 +279,10 @@ def test_a_thousand_kills_lose_nothing(tmp_path: Path, soak: Soak) -> None:
 def test_an_interrupt_stores_the_state(tmp_path: Path) -> None:
     """Between the start and the interrupt no checkpoint is due."""
     path = tmp_path / "state.ocdl"
-    script = SCRIPT.replace("checkpoint_every=1", "checkpoint_every=10**8")
+    training = TRAINING.replace("checkpoint_every=1", "checkpoint_every=10**8")
+    script = PROBLEM + 'print("ready", flush=True)' + training
     child = subprocess.Popen(
-        [sys.executable, "-c", script, str(path), "{}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", script, str(path), ""], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert child.stdout is not None
     assert child.stdout.readline() == b"ready\n"
