@@ -47,6 +47,7 @@ def _seconds_of_work(pid: int) -> float:
 # Each child has the words that its parent was sent in sys.argv, as a process of its own would, and goes on behind this.
 FORKS = """
 import json, os, sys
+print("ready", flush=True)
 while line := sys.stdin.readline():
     child = os.fork()
     if child == 0:
@@ -77,6 +78,7 @@ class Forks:
             text=True,
         )
         self._child = 0
+        assert self._answer() == "ready\n"
 
     def start(self, *arguments: str) -> None:
         """Let a child begin."""
@@ -95,8 +97,11 @@ class Forks:
 
     def _asked(self, line: str) -> str:
         assert self._parent.stdin is not None
-        assert self._parent.stdout is not None
         print(line, file=self._parent.stdin, flush=True)
+        return self._answer()
+
+    def _answer(self) -> str:
+        assert self._parent.stdout is not None
         return self._parent.stdout.readline()
 
     def __enter__(self) -> Self:

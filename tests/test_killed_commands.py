@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from soak import Soak
+from subprocesses import Forks
 
 import ocdl
 
@@ -122,29 +123,77 @@ def leftovers(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob(".*") if TEMPORARY.fullmatch(path.name)]
 
 
+# The command has run once, and so imported all that it needs, where its children begin.
+ONCE = """
+import contextlib, os, sys
+from ocdl.__main__ import run
+from ocdl.cli import main
+with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+    assert main(sys.argv[1:]) == 0
+"""
+AGAIN = """
+with open(os.devnull, "w") as sys.stdout, open(os.devnull, "w") as sys.stderr:
+    run()
+"""
+
+
+def spoil(command: Command, path: Path, rng: random.Random) -> None:
+    """Leave something to do: without one of its parts a reproduction has something to go on with."""
+    if command.is_resumed:
+        rng.choice(sorted(path.iterdir())).unlink()
+    elif rng.random() < 0.5:
+        path.unlink(missing_ok=True)
+
+
 def kill_at_random(name: str, folder: Path, times: int, seed: int) -> int:
-    """Kill the command again and again; return how often its file was there, whole, before it had ended."""
+    """Kill the command again and again; return how often its file was there, whole, before it had ended.
+
+    Every tenth is killed at any moment of its life. Nine tenths of that are imports, during which it writes nothing, so
+    that the others have these behind them, and are killed at any moment of their work.
+    """
     command, rng = COMMANDS[name], random.Random(seed)
-    path, there = folder / command.writes, 0
-    duration = finished(command, folder)
+    path, there, kills = folder / command.writes, 0, 0
+    life = finished(command, folder)
     assert path.exists()
-    for _ in range(times):
-        process = start(command, folder)
-        time.sleep(rng.uniform(0.2, 1.0) * min(duration, LONGEST))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        if path.exists():
-            command.is_whole(path)  # the old file, or the new one
-            there += 1
-        if command.is_resumed:  # so that there is something to go on with
-            rng.choice(sorted(path.iterdir())).unlink()
-        elif rng.random() < 0.5:
-            path.unlink(missing_ok=True)
+    with Forks(ONCE, AGAIN, *command.argv, cwd=folder) as forks:
+
+        def killed_at_work(seconds: float) -> int:
+            forks.start(*command.argv)
+            time.sleep(seconds)
+            return forks.kill()
+
+        def killed(seconds: float) -> int:
+            process = start(command, folder)
+            time.sleep(seconds)
+            process.kill()
+            process.communicate()
+            return process.returncode
+
+        spoil(command, path, rng)
+        work = seconds_of_work(forks, command)
+        while kills < times:
+            if kills % 10 == 0:
+                code = killed(rng.uniform(0.2, 1.0) * min(life, LONGEST))
+            else:
+                code = killed_at_work(rng.uniform(0.0, 1.0) * min(work, LONGEST))
+            assert code in (0, -signal.SIGKILL)
+            kills += code != 0
+            if path.exists():
+                command.is_whole(path)  # the old file, or the new one
+                there += 1
+            spoil(command, path, rng)
     finished(command, folder)
     command.is_whole(path)
     if not command.is_resumed:
         assert leftovers(folder) == []  # the last one has removed what the killed ones left
     return there
+
+
+def seconds_of_work(forks: Forks, command: Command) -> float:
+    begun = time.monotonic()
+    forks.start(*command.argv)
+    assert forks.wait() == 0
+    return time.monotonic() - begun
 
 
 @pytest.mark.parametrize("name", ["train", "predict"])
