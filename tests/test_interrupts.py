@@ -2,7 +2,8 @@
 
 Another process presses it, when the computing one has had so much processor time, and how long the answer takes is
 counted in the same time: other processes, which may take the processors away, do not count. With one thread that is the
-time on a clock where nobody else is at work.
+time on a clock where nobody else is at work. Beside work that takes memory and caches away even processor time grows;
+a slow answer is therefore asked for again at the same moment: what is wrong there is slow five times.
 """
 
 from __future__ import annotations
@@ -48,8 +49,14 @@ def delay(wait):
         ended = time.process_time()
         return ended - float(presser.stdout.readline())
 
+def fastest_delay(wait):
+    found = [delay(wait)]
+    while len(found) < 5 and min(found) >= {longest}:
+        found.append(delay(wait))
+    return min(found)
+
 drawn = random.Random({seed})
-print(max(delay(drawn.uniform(0.02, {longest_wait})) for _ in range({times})))
+print(max(fastest_delay(drawn.uniform(0.0, {longest_wait})) for _ in range({times})))
 presser.stdin.close()
 presser.wait()
 presser.stdout.close()
@@ -71,7 +78,7 @@ u = net.init(random_state=0, scheme="scaled")
 """
 IMAGES = """
 net = ocdl.Network(784, 10, n_outputs=10)
-X, y = rng.normal(size=(1000, 784)), rng.integers(0, 10, 1000)
+X, y = rng.normal(size=(200, 784)), rng.integers(0, 10, 200)
 u = net.init(random_state=0, scheme="scaled")
 """
 TABLE = """
@@ -91,7 +98,9 @@ REPRODUCTION = """
 import tempfile
 from ocdl.reproduce import reproduce
 """
-FIRST_ITERATIONS = 1.5  # seconds: what is pressed on elsewhere begins and ends sooner
+# Seconds of the moments that are pressed at: a whole call, or the beginning of one that is longer.
+FIRST_ITERATIONS, SHORT_CALL, BEGINNING = 1.0, 0.08, 0.2
+SHORT_CALLS = ("prediction", "evaluation", "pull-back", "ocdl predict")
 COMPUTATIONS = {
     "training": (SPIRAL, "ocdl.train(net, u, X, y, max_iter=10**6)"),
     "training of a wide network": (DIGITS, "ocdl.train(net, u, X, y, max_iter=10**6, optimiser=ocdl.Adam())"),
@@ -121,20 +130,16 @@ COMPUTATIONS = {
 
 def slowest(name: str, times: int, seed: int) -> float:
     prepare, compute = COMPUTATIONS[name]
-    wait = FIRST_ITERATIONS if prepare == IMAGES else 0.2
+    wait = FIRST_ITERATIONS if prepare == IMAGES else SHORT_CALL if name in SHORT_CALLS else BEGINNING
     script = PRESSES.format(
-        prepare=prepare, compute=compute, times=times, seed=seed, longest_wait=wait, presser=PRESSER
+        prepare=prepare, compute=compute, times=times, seed=seed, longest_wait=wait, longest=LONGEST, presser=PRESSER
     )
     return float(run_python(script, OMP_NUM_THREADS="1", timeout=60 + 10 * times))
 
 
 @pytest.mark.parametrize("name", COMPUTATIONS)
 def test_an_interrupt_ends_a_computation(name: str) -> None:
-    """Beside work that takes memory and caches away even processor time grows: what is wrong here fails five times."""
-    found: list[float] = []
-    while len(found) < 5 and min(found, default=LONGEST) >= LONGEST:
-        found.append(slowest(name, 3, seed=len(found)))
-    assert min(found) < LONGEST, found
+    assert slowest(name, 3, seed=0) < LONGEST
 
 
 @pytest.mark.slow
