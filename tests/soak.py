@@ -32,9 +32,22 @@ import pytest
 FOLDER = Path(__file__).parent
 BRIEF = 0.001  # of the full counts
 WIDTHS = (58, 11, 60)
-LONG = {
-    f"test_{name}" for name in ("interrupts", "killed_commands", "forged_files", "resume", "leaks", "numbers", "wheel")
-}
+# Files whose tests take longest, those first: what begins late ends late.
+LONG = [
+    f"test_{name}"
+    for name in (
+        "forged_files",
+        "playground_command",
+        "wheel",
+        "numbers",
+        "leaks",
+        "killed_commands",
+        "interrupts",
+        "pull_back",
+        "company",
+        "resume",
+    )
+]
 SKIPPED = re.compile(r"^SKIPPED \[\d+\] (\S+?):\d+: (.*)$", re.MULTILINE)
 
 
@@ -112,7 +125,11 @@ def units(files: list[Path], share: float) -> tuple[list[Unit], list[Row]]:
         rows += [Row(file, "", "left out: it has no count", 0.0, True) for file, _ in others]
     else:
         found += [Unit(file, tuple(names), alone) for (file, alone), names in others.items()]
-    return sorted(found, key=lambda unit: (not unit.alone, unit.file not in LONG)), rows
+    return sorted(found, key=lambda unit: (not unit.alone, place_of(unit))), rows
+
+
+def place_of(unit: Unit) -> int:
+    return LONG.index(unit.file) if unit.file in LONG else len(LONG)
 
 
 def stem_of(test: dict[str, str]) -> str:
