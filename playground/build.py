@@ -22,6 +22,9 @@ import time
 from pathlib import Path
 from types import FrameType
 
+if __name__ == "__main__":  # while it imports: an exception there may get lost, or come out as another one
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import ocdl
 from ocdl.storage.container import FORMAT_VERSION
 from ocdl.storage.disk import replace_file
@@ -30,6 +33,7 @@ HERE = Path(__file__).parent
 CPP = HERE.parent / "cpp"
 SOURCES = HERE / "src"
 WORK = HERE.parent / "build" / "playground"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 EIGEN = Path(sysconfig.get_path("platlib")) / "cmeel.prefix" / "include" / "eigen3"
 # The flags of CMakeLists.txt, for a target whose vectors have 128 bits and whose products are not fused: that of the
 # baseline core, whose bits it has.
@@ -54,8 +58,10 @@ def compile_core() -> bytes:
 
 def run_to_the_end(command: list[str], environment: dict[str, str]) -> None:
     """Run a command; whatever ends this function ends all processes that the command has started, at once."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until there is a process that can be ended
     with subprocess.Popen(command, env=os.environ | environment, process_group=0) as process:
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             while process.poll() is None:  # wait() would give the process a quarter of a second to see Ctrl-C itself
                 time.sleep(0.02)
         except BaseException:
@@ -141,6 +147,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for signal_number in SIGNALS:
         signal.signal(signal_number, stop)
     main()
