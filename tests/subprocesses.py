@@ -65,7 +65,7 @@ else:
 class Forks:
     """A process that has executed some code, and children of it that go on with other code, one at a time.
 
-    For many short lives: what they import is imported once. Nothing has started threads when a child is forked.
+    For many short lives: what they import is imported once. No thread is at work when a child is forked.
     """
 
     def __init__(self, before: str, after: str, *arguments: str, cwd: Path | None = None) -> None:

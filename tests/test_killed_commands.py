@@ -148,7 +148,7 @@ def spoil(command: Command, path: Path, rng: random.Random) -> None:
 def kill_at_random(name: str, folder: Path, times: int, seed: int) -> int:
     """Kill the command again and again; return how often its file was there, whole, before it had ended.
 
-    Every tenth is killed at any moment of its life. Nine tenths of that are imports, during which it writes nothing, so
+    Every tenth is killed at any moment of its life. Much of that are imports, during which it writes nothing, so
     that the others have these behind them, and are killed at any moment of their work.
     """
     command, rng = COMMANDS[name], random.Random(seed)
