@@ -420,6 +420,19 @@ def test_ranges_cover_what_all_seeds_have() -> None:
     assert set(shade.get_paths()[0].vertices[:, 0]) == {0.5}
 
 
+def test_the_legend_of_figure_14_covers_no_curve() -> None:
+    results, steps = Results(), np.full(20, 0.05)
+    for name in EXPERIMENTS[MNIST].networks:
+        results.add(outcome(Run(MNIST, MNIST, name, 1, 101), history(0.1), () if name == "Net" else steps))
+    canvas = Canvas(layout="constrained")
+    FIGURES["fig14"].draw(results, canvas)
+    canvas.draw_without_rendering()
+    accuracy = canvas.axes[0]
+    legend = accuracy.get_legend()
+    assert legend is not None
+    assert not legend.get_window_extent().overlaps(accuracy.get_window_extent())
+
+
 # ---- claims: each can hold and can fail, and its words fit ----
 
 
