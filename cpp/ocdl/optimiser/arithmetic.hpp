@@ -40,11 +40,13 @@ void for_chunks(Index size, const Body& body) {
 
 namespace detail {
 
-inline constexpr int sum_width = 8;  ///< independent sums, so that additions need not wait for each other
+/// Independent sums, so that additions need not wait for each other.
+inline constexpr int sum_width = control_group;
 
 inline double total(const double (&sums)[sum_width]) {
-  double four[4], two[2];
-  for (int k = 0; k < 4; ++k) four[k] = sums[k] + sums[k + 4];
+  double eight[8], four[4], two[2];
+  for (int k = 0; k < 8; ++k) eight[k] = sums[k] + sums[k + 8];
+  for (int k = 0; k < 4; ++k) four[k] = eight[k] + eight[k + 4];
   for (int k = 0; k < 2; ++k) two[k] = four[k] + four[k + 2];
   return two[0] + two[1];
 }
@@ -59,7 +61,7 @@ double sum_terms(Index begin, Index end, const Term& term) {
   Index n = begin;
   for (; n + width <= end; n += width)
     for (int k = 0; k < width; ++k) sums[k] += term(n + k);
-  for (; n < end; ++n) sums[0] += term(n);
+  for (int k = 0; n < end; ++n, ++k) sums[k] += term(n);
   return detail::total(sums);
 }
 
@@ -103,27 +105,19 @@ void add_scaled(double factor, const T* x, T* y, Index size) {
 
 namespace detail {
 
-/// y += factor x and terms of <w, y>, for vectors that may overlap as far as the compiler knows: it makes
+/// y += factor x and <w, y> in one go, for vectors that may overlap as far as the compiler knows: it makes
 /// vector loops of those that write to `moved` or to y alone.
 template <class T>
-[[gnu::always_inline]] inline void add_scaled_part(T factor, const T* x, T* y, const T* w,
-                                                   double (&sums)[sum_width]) {
-  T moved[sum_width];
-  for (int k = 0; k < sum_width; ++k) moved[k] = y[k] + factor * x[k];
-  for (int k = 0; k < sum_width; ++k) y[k] = moved[k];
-  for (int k = 0; k < sum_width; ++k) sums[k] += static_cast<double>(w[k]) * static_cast<double>(moved[k]);
-}
-
-template <class T>
 double add_scaled_groups(T factor, const T* x, T* y, const T* w, Index size) {
-  static_assert(control_group == 2 * sum_width);
-  double even[sum_width] = {}, odd[sum_width] = {};
-  for (Index n = 0; n < size; n += control_group) {
-    add_scaled_part(factor, x + n, y + n, w + n, even);
-    add_scaled_part(factor, x + n + sum_width, y + n + sum_width, w + n + sum_width, odd);
+  double sums[sum_width] = {};
+  for (Index n = 0; n < size; n += sum_width) {
+    T moved[sum_width];
+    for (int k = 0; k < sum_width; ++k) moved[k] = y[n + k] + factor * x[n + k];
+    for (int k = 0; k < sum_width; ++k) y[n + k] = moved[k];
+    for (int k = 0; k < sum_width; ++k)
+      sums[k] += static_cast<double>(w[n + k]) * static_cast<double>(moved[k]);
   }
-  for (int k = 0; k < sum_width; ++k) even[k] += odd[k];
-  return total(even);
+  return total(sums);
 }
 
 }  // namespace detail

@@ -113,11 +113,12 @@ class LBFGS : public Method<T> {
     for (std::int64_t k = last; k >= first; --k) {
       Pair& here = pair(k);
       here.factor = product * here.inverse;
-      product = add_scaled(-here.factor, here.change, d, whole_size_, pair(std::max(k - 1, first)).move);
+      const T* next = k > first ? pair(k - 1).move : here.change;
+      product = add_scaled(-here.factor, here.change, d, whole_size_, next);
       problem.ask();
     }
     scale(pair(last).scale, d, whole_size_);
-    product = dot(pair(first).change, d, whole_size_);
+    product *= pair(last).scale;
     for (std::int64_t k = first; k <= last; ++k) {
       const Pair& here = pair(k);
       const double factor = here.factor - product * here.inverse;

@@ -65,8 +65,10 @@ class TrainingProblem {
     ask();
     count_evaluations(1);
   }
-  /// Asked after a pass over vectors of this size, which takes long where they are long. Throws Interrupted.
+  /// Asked after a pass over vectors of this size, which takes long where they are long; where they are
+  /// short, the layers of an evaluation ask often enough. Throws Interrupted.
   void ask() const {
+    if (size_ <= detail::shortest_chunk) return;
     constexpr double work_per_number = 2;
     evaluator_.ask(work_per_number * static_cast<double>(size()));
   }
