@@ -134,10 +134,10 @@ def test_a_training_that_has_only_begun_says_so(name: str, settings: dict[str, A
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 def test_a_loss_that_was_lower_before_is_a_warning(load: Any) -> None:
-    """Where it goes is a matter of last bits, which differ between processors: it may even end above its start."""
+    """Where it goes is a matter of last bits, which differ between processors: it may end above a constant's loss."""
     rows, labels = load(return_X_y=True)
-    worse = r"(after \d+ of them the loss was|the loss is higher than at the start).*; choose a smaller learning rate"
-    with pytest.warns(ConvergenceWarning, match=worse):
+    worse = r"after \d+ of them the loss was|the loss is higher than at the start|would predict better"
+    with pytest.warns(ConvergenceWarning, match=f"({worse}).*learning rate"):
         ODEClassifier(learning_rate=1.0, random_state=0).fit(StandardScaler().fit_transform(rows), labels)
 
 
