@@ -150,6 +150,13 @@ def test_copies_predict_the_same(tmp_path: Path) -> None:
     assert not hasattr(clone(model), "controls_")
 
 
+def test_a_file_whose_loss_is_unknown_is_refused(tmp_path: Path) -> None:
+    model = ODERegressor(random_state=0).fit(*friedman()).set_params(loss="")
+    model.save(tmp_path / "model.ocdl")
+    with pytest.raises(ocdl.ModelFileError, match="holds no estimator that this ocdl can load: loss must be one of"):
+        ODERegressor.load(tmp_path / "model.ocdl")
+
+
 def test_partial_fit_learns_portion_by_portion() -> None:
     X, y = friedman(400)
     model = ODERegressor(random_state=0, learning_rate=0.02, batch_size=50)

@@ -53,6 +53,7 @@ class Fitted(Protocol):
     status_: Status
 
     def get_params(self, deep: bool = ...) -> dict[str, Any]: ...
+    def _require_loss(self) -> None: ...
     def _stored_targets(self) -> dict[str, Any]: ...
     def _restore_targets(self, stored: Any) -> None: ...
 
@@ -97,6 +98,7 @@ def restored(path: FilePath, model: files.Model, version: int, kind: Callable[..
             raise ValueError(f"it is an {stored['kind']!r:.80}, not an {type(estimator).__name__!r}")
         parameters = exact_record(stored["parameters"], "the parameters", tuple(estimator.get_params(deep=False)))
         estimator = kind(**{name: _restored(name, value) for name, value in parameters.items()})
+        estimator._require_loss()
         estimator.network_, estimator.controls_ = network, controls
         estimator._restore_targets(stored["targets"])
         estimator.n_iter_ = int(stored["n_iter"])
