@@ -150,6 +150,14 @@ def test_copies_predict_the_same(tmp_path: Path) -> None:
     assert not hasattr(clone(model), "controls_")
 
 
+def test_predictions_that_overflow_are_refused() -> None:
+    X, y = friedman()
+    model = ODERegressor(random_state=0).fit(X, y)
+    model.target_scale_ = np.array([1e308])
+    with pytest.raises(FloatingPointError, match=r"targets .* spread by 1e\+308; scale them or the controls down"):
+        model.predict(X)
+
+
 def test_a_file_whose_loss_is_unknown_is_refused(tmp_path: Path) -> None:
     model = ODERegressor(random_state=0).fit(*friedman()).set_params(loss="")
     model.save(tmp_path / "model.ocdl")

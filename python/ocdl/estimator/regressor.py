@@ -244,6 +244,8 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
             If `fit` has not been called.
         ValueError
             If `X` has another number of features, or numbers that are not finite.
+        FloatingPointError
+            If a prediction overflows.
 
         Examples
         --------
@@ -257,7 +259,13 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         rows = self._checked(X)
         outputs = self.network_.predict(self.controls_, rows)
         means = outputs if self._own_loss else meaning_of_outputs(outputs, self.loss)
-        predicted: FloatArray = means * self.target_scale_ + self.target_mean_
+        with np.errstate(over="ignore"):
+            predicted: FloatArray = means * self.target_scale_ + self.target_mean_
+        if not np.isfinite(predicted).all():
+            raise FloatingPointError(
+                "a prediction overflows: the targets that the model has learned spread by "
+                f"{self.target_scale_.max():.3g}; scale them or the controls down"
+            )
         return predicted[:, 0] if self._is_single else predicted
 
     def __sklearn_tags__(self) -> Any:
