@@ -775,6 +775,17 @@ def test_bad_parquet(run: Run, write: Write, tmp_path: Path) -> None:
 
 
 @pytest.mark.extras
+@pytest.mark.parametrize("target", ["place", "y"])
+def test_parquet_whose_text_is_no_utf_8(target: str, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    frame = pd.DataFrame({"place": ["Bern", "Genf"] * 20, "x": range(40), "y": ["red", "blue"] * 20})
+    frame.to_parquet(path, compression=None)
+    path.write_bytes(path.read_bytes().replace(b"Genf", b"Gen\xff"))
+    result = run("train", "--data", path, "--target", target, "--out", tmp_path / "m.ocdl")
+    assert_error(result, "has neither numbers nor texts nor dates")
+
+
+@pytest.mark.extras
 @pytest.mark.parametrize(
     "said",
     [

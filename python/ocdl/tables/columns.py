@@ -134,9 +134,9 @@ def distinct(sheet: Sheet, name: str) -> tuple[LabelArray, list[str]]:
         column = column.astype(object)
     try:
         codes, uniques = pd.factorize(column)
-    except TypeError as error:  # lists, records and the like
+        texts = [_text(value) for value in uniques.tolist()]
+    except Exception as error:  # lists, records and the like; of text that is no UTF-8 Arrow says that it is unknown
         raise TableError(f"{sheet.source}{sheet.column(name)} has {STRANGE}") from error
-    texts = [_text(value) for value in uniques.tolist()]
     kept = list(dict.fromkeys(texts))
     if len(kept) < len(texts):  # they differed in blanks around them
         place = {text: i for i, text in enumerate(kept)}
