@@ -8,9 +8,22 @@ a slow answer is therefore asked for again at the same moment: what is wrong the
 
 from __future__ import annotations
 
+import ctypes
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 from soak import Soak
 from subprocesses import run_python
+
+import ocdl
+from ocdl.base.interrupts import heeding_interrupts
+from ocdl.cli import info, predict
 
 LONGEST = 0.1  # seconds
 # Presses where the processor time of its parent has come to a number, and says where that was. It has no lock in common
@@ -150,3 +163,140 @@ def test_three_hundred_interrupts(name: str, soak: Soak) -> None:
     longest = slowest(name, soak.times(300 // share, least=2), seed=1)
     soak.measured(f"answered after at most {longest:.3f} s")
     assert longest < LONGEST
+
+
+# ---- interrupts that get lost ----
+
+
+def swallowed() -> str:
+    with suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    return "done"
+
+
+def made_into_an_error_of_its_own() -> str:
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt as interrupt:
+        raise ValueError("it cannot be read") from interrupt
+    return "done"
+
+
+def taken_away_by_int() -> str:
+    """The signal is there when int is called: map asks its iterators first, and none of them looks for signals."""
+    with suppress(ValueError):
+        next(map(int, ["NA"], map(ctypes.CDLL(None)["raise"], [signal.SIGINT])))
+    return "done"
+
+
+def raised() -> str:
+    signal.raise_signal(signal.SIGINT)
+    return "done"
+
+
+LOSSES = [swallowed, made_into_an_error_of_its_own, taken_away_by_int, raised]
+
+
+@pytest.fixture
+def handled_by() -> Iterator[Callable[[Any], None]]:
+    """Let something handle SIGINT; what did so before comes back after the test."""
+    before = signal.getsignal(signal.SIGINT)
+    yield lambda handler: signal.signal(signal.SIGINT, handler)
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("function", LOSSES)
+def test_a_lost_interrupt_is_raised_at_the_end(function: Callable[[], str], depth: int) -> None:
+    before, heeding = signal.getsignal(signal.SIGINT), function
+    for _ in range(depth):
+        heeding = heeding_interrupts(heeding)
+    with pytest.raises(KeyboardInterrupt):
+        heeding()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_that_is_lost_between_two_functions_that_heed_it_is_raised_by_the_outer_one() -> None:
+    after_the_inner_one = []
+
+    @heeding_interrupts
+    def outer() -> None:
+        with suppress(KeyboardInterrupt):
+            heeding_interrupts(swallowed)()
+        after_the_inner_one.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        outer()
+    assert after_the_inner_one
+
+
+def test_numpy_clears_an_interrupt_while_it_compares_dtypes() -> None:
+    class Pressed:
+        def __repr__(self) -> str:
+            return raised()
+
+    with pytest.raises(KeyboardInterrupt):
+        heeding_interrupts(lambda: np.dtype(object) == Pressed())()
+
+
+def test_a_command_whose_interrupt_gets_lost_says_what_it_wrote(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, points, out = (str(tmp_path / name) for name in ("model.ocdl", "points.csv", "out.csv"))
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    ocdl.ODEClassifier(tol=10).fit(X, X[:, 0] > 0).save(model)
+    np.savetxt(points, X, delimiter=",")
+    write_text = predict.write_text
+    monkeypatch.setattr(predict, "write_text", lambda *args: (swallowed(), write_text(*args)))
+    assert run("predict", model, points, "--out", out) == (130, "", f"ocdl: interrupted; {out!r} was written\n")
+    monkeypatch.setattr(info, "json_text", lambda facts: swallowed())
+    assert run("info", "--json") == (130, "done\n", "ocdl: interrupted\n")
+
+
+def test_what_a_function_returns_and_raises_is_its_own() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    assert heeding_interrupts(divmod)(7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        heeding_interrupts(divmod)(7, 0)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_handler_that_raises_nothing_is_obeyed(handled_by: Callable[[Any], None]) -> None:
+    pressed = []
+    handled_by(lambda *_: pressed.append(True))
+    assert heeding_interrupts(raised)() == "done"
+    assert len(pressed) == 1
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_what_is_no_handler_of_python_is_left_alone(handler: Any, handled_by: Callable[[Any], None]) -> None:
+    handled_by(handler)
+    assert heeding_interrupts(signal.getsignal)(signal.SIGINT) is handler
+
+
+def test_other_threads_leave_the_handler_alone() -> None:
+    before, found = signal.getsignal(signal.SIGINT), []
+    heeding = heeding_interrupts(lambda: found.append(signal.getsignal(signal.SIGINT)))
+    thread = threading.Thread(target=heeding)
+    thread.start()
+    thread.join()
+    assert found == [before]
+
+
+@pytest.mark.parametrize("moment", ["set", "about to be put back", "put back"])
+def test_an_interrupt_while_the_handler_changes(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, change = signal.getsignal(signal.SIGINT), signal.signal
+
+    def pressed(number: int, handler: Any) -> Any:
+        back = handler is before
+        if back and moment == "about to be put back":
+            signal.raise_signal(signal.SIGINT)
+        changed = change(number, handler)
+        if moment == ("put back" if back else "set"):
+            signal.raise_signal(signal.SIGINT)
+        return changed
+
+    monkeypatch.setattr(signal, "signal", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        heeding_interrupts(lambda: "done")()
+    assert signal.getsignal(signal.SIGINT) is before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gzip
 import io
 import json
@@ -12,6 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from soak import Soak
 from subprocesses import run_python
 
 import ocdl
-from ocdl.tables import reading, source
+from ocdl.tables import parts, reading, source
 from ocdl.tables.columns import DATES, MOST_VALUES, Feature, recognised
 from ocdl.tables.encoding import Encoding, Target, plain
 from ocdl.tables.learning import learn
@@ -895,3 +897,36 @@ def test_ctrl_c_while_a_table_is_read_is_no_damaged_table(tmp_path: Path, monkey
     monkeypatch.setattr(source.CheckedLines, "_whole_lines", pressed)
     with pytest.raises(KeyboardInterrupt):
         read_sheet(str(path))
+
+
+class PressedMark(str):
+    """A mark of a missing cell: Ctrl-C is pressed while pandas asks whether it is a whole number."""
+
+    def __int__(self) -> int:
+        return next(map(int, ["NA"], map(ctypes.CDLL(None)["raise"], [signal.SIGINT])))
+
+
+def test_ctrl_c_that_int_takes_away_ends_the_reading(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where int("NA") finds a signal, it is a ValueError all the same, and that is what pandas expects."""
+    path = write("a,b\n" + "1,2\n" * 100)
+    monkeypatch.setattr(reading, "MISSING", [PressedMark("NA")])
+    with pytest.raises(KeyboardInterrupt):
+        read_sheet(path)
+
+
+@pytest.mark.extras
+def test_ctrl_c_that_gets_lost_ends_the_reading_of_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = str(tmp_path / "d*.parquet")
+    patients().to_parquet(tmp_path / "d0.parquet")
+    found, opened = parts.Parts.found(pattern), parts._opened
+
+    def lose_ctrl_c(path: str) -> Any:
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return opened(path)
+
+    monkeypatch.setattr(parts, "_opened", lose_ctrl_c)
+    with pytest.raises(KeyboardInterrupt):
+        found.looked_at()
+    with pytest.raises(KeyboardInterrupt):
+        parts.Parts.found(pattern)

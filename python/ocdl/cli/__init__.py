@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import ocdl
 from ocdl import _core
+from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.memory import in_units
 from ocdl.base.names import did_you_mean
 from ocdl.cli import bench, demo, export, info, inspect, playground, predict, reproduce, selftest, train
@@ -81,7 +82,7 @@ def _run(argv: Sequence[str] | None) -> int:
         sys.stdout.flush()
         return int(done.code or 0)
     require_room(arguments)
-    arguments.run(arguments)
+    heeding_interrupts(arguments.run)(arguments)
     sys.stdout.flush()  # here, where a full disk or a closed pipe is noticed
     return 0
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.validation import LabelArray
 from ocdl.cli._output import UserError, shows_progress
 from ocdl.datasets import GENERATORS
@@ -50,6 +51,7 @@ def read_samples(arguments: argparse.Namespace) -> Samples:
     return samples_of(*_read(arguments), arguments)
 
 
+@heeding_interrupts
 def samples_of(sheet: Sheet, target: str, arguments: argparse.Namespace, *, several: bool = True) -> Samples:
     """Return the rows of a table that have a target, and these; of classes there have to be several."""
     names = [str(name) for name in sheet.frame.columns]

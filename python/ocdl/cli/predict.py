@@ -9,6 +9,7 @@ import sys
 import warnings
 from typing import Any
 
+from ocdl.base.interrupts import heeding_interrupts
 from ocdl.cli._output import (
     UserError,
     add_command,
@@ -50,6 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
         _run(arguments)
 
 
+@heeding_interrupts
 def _run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         require_place_for(arguments.out, arguments.model, arguments.data)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.validation import FloatArray
 from ocdl.estimator import files as estimator_files
 from ocdl.network import Network, files
@@ -80,6 +81,7 @@ class TableModel:
         probabilities: FloatArray = self.estimator.predict_proba(self.inputs(table))
         return probabilities
 
+    @heeding_interrupts
     def inputs(self, table: Any) -> Any:
         """Return what the estimator sees of a table: numbers of shape (rows, inputs), with names if it knows some."""
         import pandas as pd
@@ -97,6 +99,7 @@ class TableModel:
         return f"<{type(self.estimator).__name__} for {needed:.200}>"
 
 
+@heeding_interrupts
 def load_model(path: FilePath) -> TableModel:
     """Read what ``ocdl train`` wrote, or the `save` of an estimator: a model that predicts from tables.
 

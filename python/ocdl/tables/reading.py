@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.memory import in_units
 from ocdl.tables import archives
 from ocdl.tables.dialect import MISSING, MISSING_LABELS, Dialect, detect
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 PARQUET = (".parquet", ".pq")
 TOKENISING = re.compile(r"(?:Error tokenizing data\. )?C error: ")
 OUT_OF_MEMORY = "out of memory"  # pandas, of what is no MemoryError there
-READ_FAILED = "Calling read(nbytes) on source failed"  # pandas, of Ctrl-C alone: other errors come through it
 QUOTE_FROM = re.compile(r"EOF inside string starting at row ([0-9]+)")
 MADE_OF_ONE_KIND = ("string", "boolean", "empty")  # columns of Python's objects that are
 
@@ -65,6 +65,7 @@ class Request:
 EVERYTHING = Request()
 
 
+@heeding_interrupts
 def read_sheet(path: str, request: Request = EVERYTHING) -> Sheet:
     """Return the table in a file; ``-`` is stdin, which has comma-separated text.
 
@@ -179,8 +180,6 @@ def _frame(
     except pd.errors.ParserWarning as error:
         raise source.error(f"a line has more cells than its {len(names)} columns") from error
     except pd.errors.ParserError as error:
-        if READ_FAILED in str(error):
-            raise KeyboardInterrupt from error
         if OUT_OF_MEMORY in str(error):
             raise MemoryError(f"reading {source.name} takes several times its {in_units(source.size)}") from error
         raise source.error(_reason(str(error), dialect.layout.lines_before)) from error
