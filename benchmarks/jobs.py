@@ -66,7 +66,7 @@ GRADIENT_JOBS = (
     Job("J9", d=2, N=5, m=100, thread_counts=(2, 1)),
 )
 TRAINING_JOBS = (Job("J7", d=2, N=20, m=1000, data="spiral", iterations=1000, thread_counts=(2, 1)),)
-PREDICTION_JOBS = (Job("J8", d=2, N=20, m=1_000_000),)
+PREDICTION_JOBS = (Job("J8", d=2, N=20, m=1_000_000, thread_counts=(2, 1)),)
 JOBS = {job.name: job for job in GRADIENT_JOBS + TRAINING_JOBS + PREDICTION_JOBS}
 
 # A training is Algorithm 2 with these constants, on the sum of the losses instead of their mean and with fixed steps.

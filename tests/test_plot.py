@@ -461,6 +461,18 @@ def test_long_numbers_below_a_panel_have_room() -> None:
     assert [len(ax.xaxis.get_majorticklocs()) <= 4 for ax in axes] == [True, False]
 
 
+@pytest.mark.parametrize("centre", [0.0, -0.73647])
+def test_what_the_numbers_below_a_panel_have_in_common_covers_no_name(centre: float) -> None:
+    fig, ax = pyplot.subplots(figsize=(2.2, 2.2))
+    small = centre + 1e-5 * np.random.default_rng(0).random((20, 2))
+    Window.around(small).apply(ax)
+    Plane.of(small, "y").label(ax)
+    fig.canvas.draw()
+    common = ax.xaxis.get_offset_text()
+    assert common.get_text()
+    assert not common.get_window_extent().overlaps(ax.xaxis.label.get_window_extent())
+
+
 # ---- films ----
 
 

@@ -89,6 +89,13 @@ def test_what_a_linear_model_leaves(rows: int) -> None:
     assert samples.linear_residuals(found) == pytest.approx(expected, rel=1e-10, abs=1e-25)
 
 
+def test_what_a_linear_model_leaves_does_not_depend_on_the_size_of_a_column() -> None:
+    rng = np.random.default_rng(0)
+    found = canonical(rng.uniform(-1, 1, (50, 4)), rng.normal(size=(50, 1)), np.ones(50))
+    scaled = found._replace(X=found.X * np.array([1e-300, 1.0, 1e200, 1.7e308]))
+    assert samples.linear_residuals(scaled) == pytest.approx(samples.linear_residuals(found), rel=1e-10)
+
+
 def peak(function: Callable[..., Any], *arguments: Any) -> int:
     tracemalloc.start()
     try:

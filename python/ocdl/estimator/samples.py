@@ -67,16 +67,18 @@ def _are_numbers(column: NDArray[Any]) -> bool:
 def linear_residuals(samples: Samples) -> FloatArray:
     """Return the weighted mean of the squares that a linear model of the rows leaves, for each target.
 
-    Least squares by a QR decomposition, some rows at a time: beside X there is no room for another one.
+    Least squares by a QR decomposition, some rows at a time: beside X there is no room for another one. The size of a
+    column makes no difference to what is left, but its square may overflow: each is divided by a power of two.
     """
     X, targets, weights = samples.X, samples.y.reshape(len(samples.y), -1), samples.row_weights
     columns = X.shape[1] + 1
+    _, size = np.frexp(np.maximum(X.max(axis=0), -X.min(axis=0)))
     triangle = np.zeros((0, columns + targets.shape[1]))
     step = max(ROWS_AT_ONCE // columns, 2 * columns)
     for start in range(0, len(X), step):
         rows = slice(start, start + step)
         root = np.sqrt(weights[rows])[:, None]
-        piece = root * np.column_stack([X[rows], np.ones(len(root)), targets[rows]])
+        piece = root * np.column_stack([np.ldexp(X[rows], -size), np.ones(len(root)), targets[rows]])
         triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, piece]), mode="r"))
     design, right_side = triangle[:, :columns], triangle[:, columns:]
     left = right_side - design @ np.linalg.lstsq(design, right_side, rcond=None)[0]

@@ -109,7 +109,11 @@ class Plane:
             ax.set_xlabel("first principal axis")
             ax.set_ylabel("second principal axis")
             return
-        ax.set_xlabel(f"${self.symbol}_1$" if self.dim == 2 else f"${self.symbol}$")
+        numbers = ax.xaxis.get_major_formatter()
+        numbers.set_locs(ax.get_xticks().tolist())
+        # What all numbers have in common stands below them, a line of 15 points where the name would be.
+        room = 15.0 if numbers.get_offset() else None
+        ax.set_xlabel(f"${self.symbol}_1$" if self.dim == 2 else f"${self.symbol}$", labelpad=room)
         if self.dim == 2:
             ax.set_ylabel(f"${self.symbol}_2$", rotation=0, ha="right", va="center")
         else:
