@@ -28,7 +28,10 @@ from soak import state_of_the_sources
 
 ROOT = Path(__file__).parents[1]
 START = re.compile(r"^(?=(?:Direct|Indirect) leak of |WARNING: ThreadSanitizer|=+\d+=+ERROR: )", re.M)
-OURS = re.compile(r"\bocdl_tests\b|\b_c(?:ore_\w+|pu)\.cpython|/cpp/(?:ocdl|bindings|tests)/")
+# A frame of ours has a name: where others omit frame pointers, what is taken for one may be any address.
+OURS = re.compile(
+    r"#\d+ (?!0x[0-9a-f]+ +\().*(?:\bocdl_tests\b|\b_c(?:ore_\w+|pu)\.cpython|/cpp/(?:ocdl|bindings|tests)/)"
+)
 
 ONE_CORE, MEMORY, TIME = "needs the core for this machine", "measures memory", "measures time"
 LIMIT = "limits the address space, of which the sanitizer takes terabytes"
@@ -43,6 +46,7 @@ LEFT_OUT_WITH_ADDRESSES = {
     "tests/test_killed_commands.py::test_a_limit_on_memory_ends_in_one_line_that_names_the_size": LIMIT,
     "tests/test_killed_commands.py::test_limits_in_which_libraries_crash_are_refused_before_they_are_imported": LIMIT,
     "tests/test_killed_commands.py::test_a_table_that_does_not_fit_into_a_limit_is_refused_by_name": LIMIT,
+    "tests/test_streaming.py::test_data_of_ten_times_the_memory_go_through": LIMIT,
 }
 
 # A sanitizer that was not set up well reports nothing: each has to find such a mistake first.
@@ -61,7 +65,7 @@ int main() {
 FILES_AT_ONCE = 8  # of the Python tests, in one step
 WITH_THREADS = [
     *(f"tests/test_{name}.py" for name in ("threads", "determinism", "own_loss", "streaming")),
-    *("-k", "not fork"),
+    *("-k", "not fork and not ten_times_the_memory"),  # the latter has a limit, see above
 ]
 
 

@@ -1,6 +1,6 @@
 """Run the slow tests at their full counts, each in a process of its own, and print what each did how often.
 
-python tests/soak.py                    # everything, as many at a time as there are cores: most of an hour on two
+python tests/soak.py                    # everything, as many at a time as there are cores: half an hour on two
 python tests/soak.py --brief            # the same with small counts, in a minute
 python tests/soak.py --only resume leaks
 
