@@ -42,7 +42,7 @@ void curvature_product(const Network& net, const double* controls, const Data<Du
 }
 
 ActivationDerivatives activation_derivatives(Activation activation, const double* z, Index size) {
-  constexpr Index width = lanes<Dual<double>>;
+  constexpr Index width = tile_width<Dual<double>>;
   const auto count = static_cast<std::size_t>(size);
   ActivationDerivatives found{std::vector<double>(count), std::vector<double>(count),
                               std::vector<double>(count)};
