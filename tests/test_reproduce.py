@@ -7,7 +7,9 @@ import errno
 import json
 import os
 import resource
+import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -201,6 +203,22 @@ def test_a_stopped_command_says_how_far_it_came_and_the_next_one_that_it_goes_on
     assert reason.startswith(("ocdl: interrupted", "ocdl: error: No space left on device"))
     assert main(argv) == 0
     assert capsys.readouterr().err == "ocdl: going on: 3 of 16 trainings are finished\n"
+
+
+def test_an_interrupt_that_gets_lost_in_a_figure_ends_the_command_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = FIGURES["fig1"].draw
+
+    def losing(results: Results, canvas: Canvas) -> None:
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        draw(results, canvas)
+
+    monkeypatch.setitem(FIGURES, "fig1", replace(FIGURES["fig1"], draw=losing))
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(["fig1", "table1"], str(tmp_path), seeds=1, quick=True)
+    assert not (tmp_path / "figures" / "table1.png").exists()
 
 
 def test_what_is_finished_is_kept(tmp_path: Path, brief: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure as Canvas
 
 import ocdl
+from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.names import counted
 from ocdl.reproduce.claims import verdicts
 from ocdl.reproduce.figures import FIGURES, Figure
@@ -160,6 +161,7 @@ def reproduce(
     return Reproduction(place, in_order, judged, seconds)
 
 
+@heeding_interrupts  # matplotlib asks int about the names of fonts
 def _draw(figure: Figure, runs: list[Run], results: Results, folder: str) -> Drawn:
     """Write a figure as PNG and PDF and its numbers as CSV."""
     begin = time.perf_counter()
