@@ -41,12 +41,14 @@ LEFT_OUT_WITH_ADDRESSES = {
     "tests/test_leaks.py::test_nothing_is_left_behind": MEMORY,
     "tests/test_forged_files.py::test_memory_is_bounded_by_the_size": MEMORY,
     "tests/test_interrupts.py": TIME,
+    "tests/test_samples.py::test_rows_are_sorted_in_a_tenth_of_the_time_that_it_takes_to_sort_them_by_content": TIME,
     "tests/test_cli.py::test_the_process_ends_soon_after_its_command": TIME,
     "tests/test_playground_command.py::test_a_stopped_build_ends_at_once_with_all_its_compilers": TIME,
     "tests/test_killed_commands.py::test_a_limit_on_memory_ends_in_one_line_that_names_the_size": LIMIT,
     "tests/test_killed_commands.py::test_limits_in_which_libraries_crash_are_refused_before_they_are_imported": LIMIT,
     "tests/test_killed_commands.py::test_a_table_that_does_not_fit_into_a_limit_is_refused_by_name": LIMIT,
     "tests/test_streaming.py::test_data_of_ten_times_the_memory_go_through": LIMIT,
+    "tests/test_streaming.py::test_files_of_ten_times_the_memory_go_through": LIMIT,
 }
 
 # A sanitizer that was not set up well reports nothing: each has to find such a mistake first.
