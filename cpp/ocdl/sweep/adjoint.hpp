@@ -103,14 +103,14 @@ class Adjoint {
         if (first < last) {
           g.add(T(net_.weight(i)), p);
           for (Index l = i + 1; l <= last; ++l)
-            if (net_.is_live(l)) g.add(T(net_.tableau.A()(l, i)), scratch.eta + l * size);
+            if (net_.is_live(l)) g.add(T(net_.tableau.A()(l, i)), scratch.eta + l * stages.stride);
           for (Index l = first; l < i; ++l) is_looked_at |= net_.is_live(l) && net_.tableau.A()(i, l) != 0;
         }
         Combination<T> state =
             stage_combination(net_.tableau, i, net_.residual ? i : 0, h, y, stages, scratch.stage, size);
         T* to = i == first ? p : scratch.cotangent;
         field.pull_back(u_.at(j, i), h * factor, state, at.k, at.details, g, costate, to,
-                        is_looked_at ? scratch.eta + i * size : nullptr, net_.learns_steps, sums,
+                        is_looked_at ? scratch.eta + i * stages.stride : nullptr, net_.learns_steps, sums,
                         scratch.delta, tiles);
         costate = to;
         if (!du_) continue;

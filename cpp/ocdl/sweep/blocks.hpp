@@ -111,7 +111,7 @@ double scratch_bytes(const Network& net, Index samples, int threads) {
   const BlockPlan plan = plan_blocks<T>(net, samples);
   const auto planes =
       static_cast<double>(Trajectory<T>::planes(net.layers, net.stages, net.detail_planes(), plan.storage));
-  const double trajectory = planes * static_cast<double>(net.dim * plan.samples);
+  const double trajectory = planes * static_cast<double>(plane_stride<T>(net.dim * plan.samples));
   const double workers =
       plan.by_team ? 1 : static_cast<double>(std::min<Index>(threads, block_count(plan, samples)));
   const double vectors = plan.by_team ? 0 : workers;

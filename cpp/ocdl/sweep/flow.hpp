@@ -60,7 +60,7 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, c
              Workspace<T>& workspace) {
   BlockPlan plan = plan_rows<T>(net, samples);
   if (net.is_narrow<T>()) plan.samples = std::min(plan.samples, cached_samples<T>(net.dim));
-  const Index plane = net.dim * plan.samples;
+  const Index plane = plane_stride<T>(net.dim * plan.samples);
   const ThreadChoice choice(forward_work(net, samples), parallel_parts<T>(net, plan, samples));
   const T* swept = field_controls(net, controls, 0, workspace);
   const Integrator<T> integrator(net, swept);
@@ -111,7 +111,7 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
              const T* dX, T* tangents, Workspace<T>& workspace) {
   BlockPlan plan = plan_rows<T>(net, samples);
   plan.by_team = false;
-  const Index plane = net.dim * plan.samples;
+  const Index plane = plane_stride<T>(net.dim * plan.samples);
   const ThreadChoice choice(2 * forward_work(net, samples), parallel_parts<T>(net, plan, samples));
   const Tangent<T> sweep(net, field_controls(net, controls, 0, workspace),
                          field_controls(net, direction, 1, workspace));

@@ -138,7 +138,7 @@ class PullBack {
     AdjointScratch<T> adjoint;
   };
 
-  Index plane() const { return net_.dim * plan_.samples; }
+  Index plane() const { return plane_stride<T>(net_.dim * plan_.samples); }
   /// Without derivatives a state is overwritten by the next one.
   Index stored_layers() const { return out_.any() ? net_.layers : 0; }
 

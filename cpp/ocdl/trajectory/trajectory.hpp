@@ -10,6 +10,14 @@ enum class Storage {
   states_only,  ///< states of every layer; the backward sweep evaluates the stages of a layer again
 };
 
+/// Numbers from the beginning of a plane of that size to that of the next. Planes that begin whole pages apart
+/// get in each other's way in the first cache, which was measured to cost gradients up to an eighth.
+template <class T>
+constexpr Index plane_stride(Index size) {
+  constexpr Index page = 4096 / sizeof(T), apart = page / 4;
+  return size < page ? size : size + std::max<Index>(0, apart - size % page);
+}
+
 /// What the forward sweep writes and the backward sweep reads, for one block of samples: y[0..N] and the k_i
 /// of each layer, in memory that somebody else owns.
 template <class T>
