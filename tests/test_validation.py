@@ -208,6 +208,17 @@ def test_wrong_controls(call: Call, bad: Any, error: type[Exception], message: s
         call(bad)
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("part", ["K", "b", "h", "W", "mu"])
+def test_wrong_controls_of_a_wide_network(part: str, bad: float) -> None:
+    """Its sweeps show what is not finite, in the place of a look through all controls."""
+    net = Network(100, 3)
+    u = net.init(random_state=0)
+    getattr(u, part).flat[0] = bad
+    with pytest.raises(ValueError, match=rf"u\.{part}\[0.*\] is {bad}; all of u\.{part} must be finite"):
+        net.value_and_grad(u, np.ones((3, 100)), Y)
+
+
 @each(TAKES_OBJECTIVE)
 @pytest.mark.parametrize("bad", ["squared", None, Objective])
 def test_wrong_objective(call: Call, bad: Any) -> None:

@@ -43,7 +43,7 @@ py::object bound_end(const Network& net, py::handle u, py::handle X) {
     const Rows<T> rows(net, X);
     if (!rows.X) return py::none();
     constexpr bool is_state = wanted == EndOfFlow::state;
-    Array<T> found({rows.samples, is_state ? net.dim : net.outputs});
+    Array<T> found = result_array<T>({rows.samples, is_state ? net.dim : net.outputs});
     T* out = found.mutable_data();
     bool finite = false;
     compute<T>([&](Workspace<T>& workspace) {

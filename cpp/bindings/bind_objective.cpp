@@ -88,7 +88,7 @@ py::object bound_value(const Objective& objective, const Network& net, py::handl
     if (!data) return py::none();
     double result = std::numeric_limits<double>::quiet_NaN();
     compute<T>([&](Workspace<T>& workspace) {
-      if (are_usable(net, objective.loss, controls.data(), *data))
+      if (are_usable(net, objective.loss, *data) && all_finite(controls.data(), controls.size()))
         result = value<T>(net, controls.data(), *data, objective, workspace);
     });
     if (!std::isfinite(result)) return py::none();
@@ -107,14 +107,17 @@ py::object bound_value_and_grad(const Objective& objective, const Network& net, 
     Array<T> gradient = result_vector<T>(net.control_size());
     std::optional<Array<T>> input_gradient;
     if (with_inputs) input_gradient = Array<T>({data->samples, net.features});
+    bool shown_finite = false, finite = false;
     const Derivatives<T> out{.controls = gradient.mutable_data(),
-                             .inputs = with_inputs ? input_gradient->mutable_data() : nullptr};
+                             .inputs = with_inputs ? input_gradient->mutable_data() : nullptr,
+                             .shown_finite = &shown_finite};
     double result = 0;
-    bool finite = false;
     compute<T>([&](Workspace<T>& workspace) {
-      if (!are_usable(net, objective.loss, controls.data(), *data)) return;
+      if (!are_usable(net, objective.loss, *data)) return;
       result = value_and_derivatives<T>(net, controls.data(), *data, objective, out, workspace);
-      finite = std::isfinite(result) && all_finite(out.controls, net.control_size()) &&
+      finite = std::isfinite(result) &&
+               (shown_finite || (all_finite(controls.data(), controls.size()) &&
+                                 all_finite(out.controls, controls.size()))) &&
                (!with_inputs || all_finite(out.inputs, data->samples * net.features));
     });
     if (!finite) return py::none();

@@ -93,12 +93,11 @@ bool all_finite(const T* numbers, Index size) {
   return first_non_finite(numbers, size) < 0;
 }
 
-/// Whether all numbers are such that J can be computed. Needs no GIL.
+/// Whether the samples are such that J can be computed. Needs no GIL.
 template <class T>
-bool are_usable(const Network& net, const Loss& loss, const T* controls, const Data<T>& data) {
+bool are_usable(const Network& net, const Loss& loss, const Data<T>& data) {
   constexpr T most = std::numeric_limits<T>::max();
-  if (!all_finite(controls, net.control_size()) || !all_finite(data.X, data.samples * net.features))
-    return false;
+  if (!all_finite(data.X, data.samples * net.features)) return false;
   if (data.targets.labels) {
     const std::int64_t highest = std::max<Index>(net.outputs - 1, 1);
     if (!all_within<std::int64_t>(data.targets.labels, data.samples, 0, highest)) return false;

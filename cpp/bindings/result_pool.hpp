@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <vector>
 
 #include "bindings/array.hpp"
@@ -60,20 +63,26 @@ class ResultPool {
   std::size_t kept_bytes_ = 0;
 };
 
-/// A new vector for a result, from the pool where that is worthwhile.
+/// A new array for a result, from the pool where that is worthwhile.
 template <class T>
-Array<T> result_vector(Index size) {
+Array<T> result_array(std::initializer_list<Index> shape) {
   struct Loan {
     void* memory;
     std::size_t bytes;
     ~Loan() { ResultPool::instance().give_back(memory, bytes); }
   };
+  const Index size = std::accumulate(shape.begin(), shape.end(), Index(1), std::multiplies<>());
   const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
-  if (bytes < ResultPool::worthwhile) return Array<T>(size);
+  if (bytes < ResultPool::worthwhile) return Array<T>(shape);
   auto loan = std::unique_ptr<Loan>(new Loan{ResultPool::instance().take(bytes), bytes});
   T* memory = static_cast<T*>(loan->memory);
   const pybind11::capsule owner(loan.release(), [](void* held) { delete static_cast<Loan*>(held); });
-  return Array<T>(size, memory, owner);
+  return Array<T>(shape, memory, owner);
+}
+
+template <class T>
+Array<T> result_vector(Index size) {
+  return result_array<T>({size});
 }
 
 }  // namespace ocdl

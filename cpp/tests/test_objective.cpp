@@ -202,6 +202,60 @@ BOOST_AUTO_TEST_CASE(shards_add_up_to_the_exact_gradient) {
   ThreadChoice::insist(false);
 }
 
+BOOST_AUTO_TEST_CASE(wide_sweeps_show_that_controls_and_gradient_are_finite_only_where_they_are) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  Draw draw(15);
+  int shown = 0;
+  const auto shows_finite = [](const Problem<double>& p, std::vector<double>& gradient) {
+    Workspace<double> workspace;
+    bool answer = false;
+    gradient.assign(p.controls.size(), 0);
+    value_and_derivatives<double>(p.net, p.controls.data(), p.data(), p.objective,
+                                  {.controls = gradient.data(), .shown_finite = &answer}, workspace);
+    return answer;
+  };
+  for (std::size_t n = 0; n < 120; ++n) {
+    const auto activation = static_cast<Activation>(n % activations.size());
+    const char* tableau = std::array{"euler", "kutta4", "heun3"}[n % 3];
+    Problem<double> p = draw.problem(draw.network(tableau, activation, 3, 98), draw.whole(1, 40));
+    std::vector<double> gradient;
+    const bool expected = p.objective.regulariser.none() && !is_mapped(p.net.field_kind);
+    BOOST_TEST(shows_finite(p, gradient) == expected, "network " << n);
+    shown += expected;
+    const Part& part = p.net.parts[static_cast<std::size_t>(draw.whole(0, Index(p.net.parts.size()) - 1))];
+    if (part.place.size() == 0) continue;
+    auto& control = p.controls[static_cast<std::size_t>(draw.whole(part.place.begin, part.place.end - 1))];
+    control = std::array{infinity, -infinity, std::nan("")}[n / 3 % 3];
+    BOOST_TEST(!shows_finite(p, gradient), "network " << n << ", " << part.name << " with " << control);
+  }
+  BOOST_TEST(shown > 40);
+
+  // Slopes and states are finite, their products in dJ/dK are not.
+  Problem<double> p = draw.problem(
+      {98, 98, 1, 1, named("euler"), Activation::identity, true, false, false, 1.0}, 5, TargetKind::numbers);
+  p.objective = {SquaredError{}, false, {}};
+  std::fill(p.controls.begin(), p.controls.end(), 0);
+  std::fill(p.X.begin(), p.X.end(), 1e200);
+  std::fill(p.numbers.begin(), p.numbers.end(), 1e10);
+  const Controls<double> u = p.net.split(p.controls.data());
+  u.at(0, 0).K.diagonal().setConstant(-1);
+  u.h(0) = 1;
+  u.W().setConstant(1e150);
+  std::vector<double> gradient;
+  BOOST_TEST(!shows_finite(p, gradient));
+  for (const Part& part : p.net.parts)
+    BOOST_TEST(
+        (first_non_finite(gradient.data(), part.place.begin, part.place.end) < 0) == (part.name != "K"),
+        part.name);
+
+  // A stage that does not matter has controls that nobody looks at.
+  const Tableau dead_end(Matrix{{0, 0}, {1, 0}}, Vector{{1, 0}});
+  p = draw.problem({98, 98, 2, 1, dead_end, Activation::tanh, true, true, false, 1.0}, 5);
+  p.objective.regulariser = {};
+  p.controls[98 * 98 + 7] = infinity;
+  BOOST_TEST(!shows_finite(p, gradient));
+}
+
 BOOST_AUTO_TEST_CASE(a_team_solves_the_equations_of_wide_stages) {
   Draw draw(8);
   ThreadChoice::insist(true);

@@ -44,9 +44,10 @@ struct Dense {
   }
 
   /// dK = [dK +] delta y^T and db = [db +] delta 1, by the whole team: h times the transpose of d_u f.
-  void control_gradient(const T* delta, Combination<T>& y, const Share<T>& share, bool accumulate,
+  /// Returns whether what this thread wrote to dK is known to be finite.
+  bool control_gradient(const T* delta, Combination<T>& y, const Share<T>& share, bool accumulate,
                         StageControls<T> du, T* panels) const {
-    outer_product(dim, dim, delta, y, share, accumulate, du.K.data(), du.b.data(), panels);
+    return outer_product(dim, dim, delta, y, share, accumulate, du.K.data(), du.b.data(), panels);
   }
 
   /// d_y f = sigma' K of one pack of samples, dim x dim packs in rows; `slope` is that of a tile, from the

@@ -64,12 +64,13 @@ struct Field {
   }
 
   /// du = [du +] h (d_u f)^T g, by the whole team, on the planes of a block, but for y, the thread's share.
-  void control_gradient(const T* delta, const T* rotated, Combination<T>& y, const T* details,
+  /// Returns whether what this thread wrote to the parts that multiply states is known to be finite.
+  bool control_gradient(const T* delta, const T* rotated, Combination<T>& y, const T* details,
                         const Share<T>& share, bool accumulate, StageControls<T> du, T* panels) const {
     if (is_hamiltonian())
-      hamiltonian().control_gradient(delta, rotated, y, details, share, accumulate, du, panels);
+      return hamiltonian().control_gradient(delta, rotated, y, details, share, accumulate, du, panels);
     else
-      dense().control_gradient(delta, y, share, accumulate, du, panels);
+      return dense().control_gradient(delta, y, share, accumulate, du, panels);
   }
 
   /// sigma' at a stage.

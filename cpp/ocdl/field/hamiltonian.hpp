@@ -67,12 +67,12 @@ struct Hamiltonian {
   }
 
   /// dK = [dK +] delta y^T + s q^T and db = [db +] delta 1, by the whole team: h times the transpose of
-  /// d_u f.
-  [[gnu::noinline]] void control_gradient(const T* delta, const T* q, Combination<T>& y, const T* s,
+  /// d_u f. Returns whether what this thread wrote to dK is known to be finite.
+  [[gnu::noinline]] bool control_gradient(const T* delta, const T* q, Combination<T>& y, const T* s,
                                           const Share<T>& share, bool accumulate, StageControls<T> du,
                                           T* panels) const {
     outer_product(dim, dim, delta, y, share, accumulate, du.K.data(), du.b.data(), panels);
-    outer_product<T>(dim, dim, s, q, share, true, du.K.data(), nullptr, panels);
+    return outer_product<T>(dim, dim, s, q, share, true, du.K.data(), nullptr, panels);
   }
 
   /// d_y f = J K^T sigma' K of one pack of samples, dim x dim packs in rows; `slope` is that of a tile, from

@@ -161,6 +161,11 @@ Pack<T> dot_lanes(const T* a, const T* b, Index size) {
   return even + odd;
 }
 
+template <class T>
+bool is_finite(T value) {
+  return value * T(0) == T(0);
+}
+
 /// Index of the first number of [begin, end) that is not finite, or -1; at the speed of memory where all are.
 template <class T>
 Index first_non_finite(const T* values, Index begin, Index end) {
@@ -169,7 +174,7 @@ Index first_non_finite(const T* values, Index begin, Index end) {
   for (; n + lanes<T> <= end; n += lanes<T>) zero += load(values + n) * broadcast<T>(T(0));
   const bool whole_packs_finite = sum_lanes<T>(zero) == T(0);
   for (n = whole_packs_finite ? n : begin; n < end; ++n)
-    if (!(values[n] * T(0) == T(0))) return n;
+    if (!is_finite(values[n])) return n;
   return -1;
 }
 

@@ -77,6 +77,15 @@ struct Accumulator {
 #pragma GCC unroll 2
       for (int p = 0; p < P; ++p) at[i][p] = load(C + i * stride + p * lanes<T>) + at[i][p];
   }
+  /// The sum of everything, in any order: not finite where one of them is not.
+  Pack<T> total() const {
+    Pack<T> sum{};
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+      for (int p = 0; p < P; ++p) sum += at[i][p];
+    return sum;
+  }
   void fill_rows(const T* value) {
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i)
@@ -265,13 +274,15 @@ void transpose_tiles(Index cols, const T* Y, Index tiles, Index first, Index las
 }
 
 /// Rows [mine.begin, mine.end) of G = [G +] D Y^T, with Y given by `transpose_tiles`, G of rows x cols
-/// numbers. Padding is not looked at.
+/// numbers. Padding is not looked at. Returns whether what was written is known to be finite: it costs less
+/// to look before it leaves the registers than to read it again.
 template <class T>
-void outer_product(Index rows, Index cols, const T* D, const T* panels, Index samples, const Range& mine,
+bool outer_product(Index rows, Index cols, const T* D, const T* panels, Index samples, const Range& mine,
                    bool accumulate, T* G) {
   constexpr Index width = tile_width<T>;
   const Index panel_count = tiles_for<T>(cols), panel_size = tiles_for<T>(samples) * width * width;
   const Index panels_in_cache = std::max<Index>(1, depth_block * width * 4 / panel_size);
+  Pack<T> seen{};
   for (Index c0 = 0; c0 < panel_count; c0 += panels_in_cache) {
     const Index c_end = std::min(c0 + panels_in_cache, panel_count);
     for_row_groups<T>(mine.begin, mine.end, [&]<int R>(Index i) {
@@ -287,19 +298,23 @@ void outer_product(Index rows, Index cols, const T* D, const T* panels, Index sa
                             panels + c * panel_size + s * width);
           if (valid == width) {
             if (accumulate) sum.add_rows(g, cols);
+            seen += sum.total();
             sum.store_to(g, cols);
           } else {
             T result[R * width];
             sum.store_to(result, width);
             for (Index r = 0; r < R; ++r)
-              for (Index f = 0; f < valid; ++f)
-                g[r * cols + f] =
-                    accumulate ? g[r * cols + f] + result[r * width + f] : result[r * width + f];
+              for (Index f = 0; f < valid; ++f) {
+                T& to = g[r * cols + f];
+                to = accumulate ? to + result[r * width + f] : result[r * width + f];
+                seen += broadcast<T>(to);
+              }
           }
         });
       }
     });
   }
+  return is_finite<T>(sum_lanes<T>(seen));
 }
 
 }  // namespace ocdl::panel

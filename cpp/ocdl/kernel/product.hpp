@@ -92,16 +92,17 @@ void row_sums(Index rows, const T* D, Index tiles, const Range& mine, bool accum
 
 /// G = [G +] D Y^T and, unless g is null, g = [g +] D 1 over all tiles of a block, by the whole team: each
 /// thread has written its share of the tiles of D before, and may overwrite it afterwards; its share of Y is
-/// a sum that is still to be added up. `panels` is shared by the team.
+/// a sum that is still to be added up. `panels` is shared by the team. Returns whether what this thread wrote
+/// to G is known to be finite.
 template <class T>
-void outer_product(Index rows, Index cols, const T* D, Combination<T>& Y,
+bool outer_product(Index rows, Index cols, const T* D, Combination<T>& Y,
                    const std::type_identity_t<Share<T>>& share, bool accumulate, T* G, T* g, T* panels) {
   const Team& team = share.team;
   const bool done = with_unrolled_shape(rows, cols, [&]<int R, int C>() {
     assert(team.size() == 1);  // small matrices are not worth a team
     unrolled::outer_product<R, C, T>(D, Y.result(), share.block_tiles, accumulate, G, g);
   });
-  if (done) return;
+  if (done) return false;
   const Index first = share.first, last = first + share.tiles;
   if constexpr (!std::floating_point<T>)
     panel::transpose_tiles(cols, Y.result(), share.block_tiles, first, last, panels);
@@ -113,16 +114,17 @@ void outer_product(Index rows, Index cols, const T* D, Combination<T>& Y,
   const Range groups = team.share((rows + panel::kernel_rows<T> - 1) / panel::kernel_rows<T>);
   const Range mine = {groups.begin * panel::kernel_rows<T>,
                       std::min(groups.end * panel::kernel_rows<T>, rows)};
-  panel::outer_product(rows, cols, D, panels, share.block_samples, mine, accumulate, G);
+  const bool finite = panel::outer_product(rows, cols, D, panels, share.block_samples, mine, accumulate, G);
   if (g) row_sums(rows, D, share.block_tiles, mine, accumulate, g);
   team.barrier();
+  return finite;
 }
 /// The same with the block's plane Y.
 template <class T>
-void outer_product(Index rows, Index cols, const T* D, const T* Y,
+bool outer_product(Index rows, Index cols, const T* D, const T* Y,
                    const std::type_identity_t<Share<T>>& share, bool accumulate, T* G, T* g, T* panels) {
   Combination<T> mine(Y + share.offset(cols), nullptr, 0);
-  outer_product(rows, cols, D, mine, share, accumulate, G, g, panels);
+  return outer_product(rows, cols, D, mine, share, accumulate, G, g, panels);
 }
 
 }  // namespace ocdl

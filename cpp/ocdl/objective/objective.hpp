@@ -147,6 +147,8 @@ Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<
   const LossSeed<T> seed(net.outputs, data, objective.loss, scale);
   PullBack<T> pull_back(net, controls, data.X, data.samples, &seed, {}, derivatives, workspace, plan);
   Wide<T> value = scale * pull_back.run();
+  if (derivatives.shown_finite)
+    *derivatives.shown_finite = objective.regulariser.none() && pull_back.has_shown_finite();
   if (!objective.regulariser.none()) value += objective.regulariser.add(net, controls, derivatives.controls);
   return value;
 }

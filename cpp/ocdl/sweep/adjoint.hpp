@@ -33,10 +33,14 @@ class Adjoint {
       : net_(network), u_(network.split(controls)), du_(network.split(gradient)), accumulate_(accumulate) {}
 
   /// p[j+1] -> p[j] in place, by the whole team. `y`, `p` and the stages belong to the block; each thread
-  /// steps its share.
-  void step(Index j, const T* y, const Trajectory<T>& trajectory, T* p, const AdjointScratch<T>& scratch,
+  /// steps its share. Returns whether what this thread wrote to the gradient's parts that multiply states is
+  /// known to be finite.
+  bool step(Index j, const T* y, const Trajectory<T>& trajectory, T* p, const AdjointScratch<T>& scratch,
             const Share<T>& share) const {
-    if (net_.is_narrow<T>()) return narrow_step(j, y, trajectory.stages(j, 0), p, scratch, share.block_tiles);
+    if (net_.is_narrow<T>()) {
+      narrow_step(j, y, trajectory.stages(j, 0), p, scratch, share.block_tiles);
+      return false;
+    }
     const Field<T> field = net_.field<T>();
     const Index offset = share.offset(net_.dim), size = field.run(share.tiles),
                 plane = field.run(share.block_tiles);
@@ -45,7 +49,7 @@ class Adjoint {
     const bool want_h = du_ && net_.residual && net_.learns_steps;
     if (want_h) std::fill_n(scratch.tile_dots + share.first * lanes<T>, share.tiles * lanes<T>, T(0));
 
-    bool accumulate = accumulate_;
+    bool accumulate = accumulate_, finite = true;
     for (auto group = net_.groups.rbegin(); group != net_.groups.rend(); ++group) {
       if (!net_.is_live(group->first)) {
         if (du_ && net_.stage_controls && share.team.rank() == 0 && !accumulate_)
@@ -65,8 +69,8 @@ class Adjoint {
           const Index looked_at = !net_.residual ? 0 : group->is_implicit ? group->last : i;
           Combination<T> state = stage_combination(net_.tableau, i, looked_at, h, y + offset, stages,
                                                    scratch.stage + offset, size);
-          field.control_gradient(scratch.delta, scratch.rotated, state, at.details - offset, share,
-                                 accumulate, du_.at(j, i), scratch.panels);
+          finite &= field.control_gradient(scratch.delta, scratch.rotated, state, at.details - offset, share,
+                                           accumulate, du_.at(j, i), scratch.panels);
           accumulate = accumulate_ || !net_.stage_controls;
         }
       }
@@ -76,6 +80,7 @@ class Adjoint {
       if (net_.is_live(i)) costate.add(T(1), scratch.eta + i * plane + offset);
     costate.write();
     if (du_ && net_.residual) write_step_gradient(j, want_h, scratch, share);
+    return finite;
   }
 
  private:

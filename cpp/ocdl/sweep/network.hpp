@@ -25,6 +25,7 @@ struct Part {
   std::vector<std::string> axes;
   std::vector<Index> shape;
   Range place;
+  bool multiplies_states = false;  ///< within the field
 };
 
 template <class E>
@@ -79,6 +80,10 @@ struct Network {
   Index first_live, last_live;  ///< of the stages
 
   bool is_live(Index stage) const { return live[static_cast<std::size_t>(stage)]; }
+  /// Whether every set of the field's controls belongs to a stage that matters.
+  bool uses_all_controls() const {
+    return !stage_controls || std::find(live.begin(), live.end(), false) == live.end();
+  }
   /// With which stage i counts for the next state.
   double weight(Index i) const { return residual ? tableau.b()(i) : 1; }
   /// Whether its sweeps take the fused kernels of narrow_dense.hpp.
@@ -138,6 +143,7 @@ struct Network {
       axes.insert(axes.end(), part.shape.size(), "dim");
       shape.insert(shape.end(), part.shape.begin(), part.shape.end());
       add(part.name, Role::field, axes, shape);
+      parts.back().multiplies_states = part.shape.size() == 2;
       const Range place = parts.back().place;
       field_sets.push_back({place.begin, (place.end - place.begin) / (layers * control_stages)});
     }

@@ -63,9 +63,10 @@ struct StateSlopes {
 /// Where the derivatives go; null pointers are not wanted.
 template <class T>
 struct Derivatives {
-  T* controls = nullptr;  ///< by the controls
-  T* inputs = nullptr;    ///< by X: p[0], (samples, features)
-  T* costates = nullptr;  ///< p, (N+1, samples, dim)
+  T* controls = nullptr;         ///< by the controls
+  T* inputs = nullptr;           ///< by X: p[0], (samples, features)
+  T* costates = nullptr;         ///< p, (N+1, samples, dim)
+  bool* shown_finite = nullptr;  ///< whether all controls and the derivatives by them are known to be finite
 
   bool any() const { return controls || inputs || costates; }
 };
@@ -113,8 +114,22 @@ class PullBack {
   /// The seed's value.
   Wide<T> run();
 
-  /// The same of a piece of the samples, after those before it: what is summed stays in the workspace's tree,
-  /// and the field's map is not pulled back yet.
+  /// Whether the sweeps have shown that all controls and the gradient are finite; if not, somebody has to
+  /// look. A wide network has more controls than a few samples have states, so that to look through them all
+  /// takes a while. Where one of those that multiply states is not finite, no costate before it is.
+  bool has_shown_finite() const {
+    if (!plan_.by_team || block_count(plan_, samples_) > 1 || is_mapped(net_.field_kind) ||
+        !net_.uses_all_controls() || !seen_finite_ || !out_.controls)
+      return false;
+    return std::all_of(net_.parts.begin(), net_.parts.end(), [&](const Part& part) {
+      const auto [begin, end] = part.place;
+      return part.multiplies_states ||
+             (first_non_finite(swept_, begin, end) < 0 && first_non_finite(out_.controls, begin, end) < 0);
+    });
+  }
+
+  /// The same as `run` of a piece of the samples, after those before it: what is summed stays in the
+  /// workspace's tree, and the field's map is not pulled back yet.
   void add_up();
 
  private:
@@ -130,7 +145,8 @@ class PullBack {
   BlockPlan plan_;
   Integrator<T> integrator_;
   StateRows<T> costate_rows_;
-  bool goes_on_ = true;  ///< what the first thread of a team tells the others
+  bool goes_on_ = true;                   ///< what the first thread of a team tells the others
+  std::atomic<bool> seen_finite_ = true;  ///< p[0], and the gradient by what multiplies states
 
   /// A worker's memory: the same pieces for every block.
   struct Memory {
@@ -241,10 +257,12 @@ class PullBack {
       if (trajectory.storage() == Storage::states_only)
         integrator_.evaluate_stages(j, y + offset, trajectory.stages(j, offset),
                                     stage_scratch(memory, offset), share);
-      adjoint.step(j, y, trajectory, p, memory.adjoint, share);
+      if (!adjoint.step(j, y, trajectory, p, memory.adjoint, share)) seen_finite_ = false;
       add_state_slopes(j, p + offset, samples);
       costate_rows_.write(j, p + offset, samples.begin, count);
     }
+    if (plan_.by_team && first_non_finite(p, offset, offset + share.tiles * net_.dim * tile_width<T>) >= 0)
+      seen_finite_ = false;
     if (out_.inputs)
       plane_to_rows(p + offset, count, net_.features, net_.dim, out_.inputs + samples.begin * net_.features);
   }
