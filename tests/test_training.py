@@ -196,6 +196,30 @@ def test_lbfgs_minimises_a_quadratic_in_few_steps() -> None:
     np.testing.assert_allclose(fast.controls.to_vector(), slow.controls.to_vector(), atol=1e-7)
 
 
+@pytest.mark.parametrize("memory", [1, 2, 3, 4, 5, 20])
+def test_lbfgs_takes_the_steps_of_the_recursion(memory: int) -> None:
+    """Where the first trial is taken, a step is the direction: that of Nocedal's recursion over the last pairs."""
+    net, u, X, y = small_problem("resnet")
+    runs = [ocdl.train(net, u, X, y, optimiser=LBFGS(memory=memory), max_iter=n, tol=0) for n in range(14)]
+    at = [run.controls.to_vector().astype(np.longdouble) for run in runs]
+    g = [net.value_and_grad(run.controls, X, y)[1].to_vector().astype(np.longdouble) for run in runs]
+    s, c = np.diff(at, axis=0), np.diff(g, axis=0)
+    compared = 0
+    for n in range(1, 13):
+        if runs[-1].history.trials[n + 1] != 1:
+            continue
+        d, factors = -g[n], {}
+        for k in reversed(range(max(0, n - memory), n)):
+            factors[k] = (s[k] @ d) / (s[k] @ c[k])
+            d = d - factors[k] * c[k]
+        d = d * (s[n - 1] @ c[n - 1]) / (c[n - 1] @ c[n - 1])
+        for k in range(max(0, n - memory), n):
+            d = d + (factors[k] - (c[k] @ d) / (s[k] @ c[k])) * s[k]
+        np.testing.assert_allclose(s[n], d, rtol=0, atol=1e-9 * np.abs(d).max())
+        compared += 1
+    assert compared >= 6
+
+
 class TestEnds:
     """The reason for stopping is the right one."""
 

@@ -150,22 +150,25 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(vectors_of_controls_end_with_whole_groups, T, Scal
   Draw draw(7);
   for (const Index size : {Index(1), Index(16), Index(143), Index(5000), Index(300001)}) {
     const Index whole_size = whole_groups(size);
-    ControlVector<T> x(static_cast<std::size_t>(size)), y(x), w(x);
-    for (ControlVector<T>* v : {&x, &y, &w})
-      for (T& number : *v) number = T(draw.normal());
+    ControlVector<T> x(static_cast<std::size_t>(size)), y(x), z(x), v(x), w(x);
+    for (ControlVector<T>* vector : {&x, &y, &z, &v, &w})
+      for (T& number : *vector) number = T(draw.normal());
     const ControlVector<T> before = y;
-    const double found = add_scaled(0.7, x.data(), y.data(), whole_size, w.data());
-    double product = 0;
+    const auto [with_v, with_w] =
+        add_two(0.7, x.data(), -1.3, z.data(), y.data(), v.data(), w.data(), whole_size);
+    double products[2] = {};
     for (std::size_t n = 0; n < x.size(); ++n) {
       const double moved =
-          static_cast<double>(before[n]) + static_cast<double>(T(0.7)) * static_cast<double>(x[n]);
+          static_cast<double>(before[n]) + 0.7 * static_cast<double>(x[n]) - 1.3 * static_cast<double>(z[n]);
       BOOST_REQUIRE(std::abs(static_cast<double>(y[n]) - moved) <= roundoff * (1 + std::abs(moved)));
-      product += static_cast<double>(w[n]) * static_cast<double>(y[n]);
+      products[0] += static_cast<double>(v[n]) * static_cast<double>(y[n]);
+      products[1] += static_cast<double>(w[n]) * static_cast<double>(y[n]);
     }
-    BOOST_TEST(std::abs(found - product) <= 1e-12 * static_cast<double>(size));
-    for (const ControlVector<T>* v : {&x, &y, &w}) {
-      BOOST_TEST(reinterpret_cast<std::uintptr_t>(v->data()) % 64 == 0u);
-      for (Index n = size; n < whole_size; ++n) BOOST_TEST(v->data()[n] == T(0));
+    BOOST_TEST(std::abs(with_v - products[0]) <= 1e-12 * static_cast<double>(size));
+    BOOST_TEST(std::abs(with_w - products[1]) <= 1e-12 * static_cast<double>(size));
+    for (const ControlVector<T>* vector : {&x, &y, &z, &v, &w}) {
+      BOOST_TEST(reinterpret_cast<std::uintptr_t>(vector->data()) % 64 == 0u);
+      for (Index n = size; n < whole_size; ++n) BOOST_TEST(vector->data()[n] == T(0));
     }
   }
 }

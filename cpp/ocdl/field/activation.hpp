@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <limits>
 #include <string_view>
 
@@ -117,6 +118,7 @@ namespace detail {
 template <bool IsPlane, class T>
 [[gnu::aligned(64)]] void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor,
                                             const Combination<T>& v, T* out, Index size) {
+  assert(size % tile_width<T> == 0);
   const Pack<T> one = broadcast<T>(T(1)), scale = broadcast<T>(factor);
   const typename Combination<T>::Reader reader(v);
   const auto apply = [&](auto slope_at) {

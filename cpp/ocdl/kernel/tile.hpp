@@ -60,8 +60,11 @@ void plane_to_rows(const T* plane, Index samples, Index features, Index dim, T* 
   constexpr Index width = tile_width<T>;
   for (Index first = 0; first < samples; first += width, plane += dim * width) {
     const Index count = std::min(width, samples - first);
-    for (Index s = 0; s < count; ++s, rows += features)
-      for (Index i = 0; i < features; ++i) rows[i] = plane[i * width + s];
+    if (features == 1)
+      rows = std::copy_n(plane, count, rows);
+    else
+      for (Index s = 0; s < count; ++s, rows += features)
+        for (Index i = 0; i < features; ++i) rows[i] = plane[i * width + s];
   }
 }
 

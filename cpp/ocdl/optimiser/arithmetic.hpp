@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
+#include "ocdl/kernel/pack.hpp"
 #include "ocdl/optimiser/control_vector.hpp"
 #include "ocdl/parallel.hpp"
 
@@ -105,29 +107,58 @@ void add_scaled(double factor, const T* x, T* y, Index size) {
 
 namespace detail {
 
-/// y += factor x and <w, y> in one go, for vectors that may overlap as far as the compiler knows: it makes
-/// vector loops of those that write to `moved` or to y alone.
+/// Packs of numbers in double precision, whatever they are stored as.
 template <class T>
-double add_scaled_groups(T factor, const T* x, T* y, const T* w, Index size) {
-  double sums[sum_width] = {};
-  for (Index n = 0; n < size; n += sum_width) {
-    T moved[sum_width];
-    for (int k = 0; k < sum_width; ++k) moved[k] = y[n + k] + factor * x[n + k];
-    for (int k = 0; k < sum_width; ++k) y[n + k] = moved[k];
-    for (int k = 0; k < sum_width; ++k)
-      sums[k] += static_cast<double>(w[n + k]) * static_cast<double>(moved[k]);
+Pack<double> load_double(const T* from) {
+  typedef T Stored __attribute__((vector_size(lanes<double> * sizeof(T))));
+  Stored stored;
+  std::memcpy(&stored, from, sizeof stored);
+  return __builtin_convertvector(stored, Pack<double>);
+}
+/// Returns what was stored.
+template <class T>
+Pack<double> store_double(T* to, Pack<double> pack) {
+  typedef T Stored __attribute__((vector_size(lanes<double> * sizeof(T))));
+  const Stored stored = __builtin_convertvector(pack, Stored);
+  std::memcpy(to, &stored, sizeof stored);
+  return __builtin_convertvector(stored, Pack<double>);
+}
+
+/// See `add_two`. In packs, as compilers do not make them of so many vectors that may overlap.
+template <class T>
+std::array<double, 2> add_two_groups(double a, const T* x, double b, const T* z, T* y, const T* v, const T* w,
+                                     Index size) {
+  constexpr int packs = control_group / lanes<double>;
+  const Pack<double> first = broadcast<double>(a), second = broadcast<double>(b);
+  Pack<double> with_v[packs] = {}, with_w[packs] = {};
+  for (Index n = 0; n < size; n += control_group)
+#pragma GCC unroll 8
+    for (int k = 0; k < packs; ++k) {
+      const Index at = n + k * lanes<double>;
+      Pack<double> sum = load_double(y + at);
+      multiply_add(sum, first, load_double(x + at));
+      multiply_add(sum, second, load_double(z + at));
+      sum = store_double(y + at, sum);
+      multiply_add(with_v[k], load_double(v + at), sum);
+      multiply_add(with_w[k], load_double(w + at), sum);
+    }
+#pragma GCC unroll 8
+  for (int k = 1; k < packs; ++k) {
+    with_v[0] += with_v[k];
+    with_w[0] += with_w[k];
   }
-  return total(sums);
+  return {sum_lanes<double>(with_v[0]), sum_lanes<double>(with_w[0])};
 }
 
 }  // namespace detail
 
-/// y += factor x; returns <w, y>. The size is one of whole groups.
+/// y += a x + b z; returns <v, y> and <w, y>. The size is one of whole groups.
 template <class T>
-double add_scaled(double factor, const T* x, T* y, Index size, const T* w) {
-  return sum_chunks<1>(size, [&](Index begin, Index end) {
-    return std::array{detail::add_scaled_groups(T(factor), x + begin, y + begin, w + begin, end - begin)};
-  })[0];
+std::array<double, 2> add_two(double a, const T* x, double b, const T* z, T* y, const T* v, const T* w,
+                              Index size) {
+  return sum_chunks<2>(size, [&](Index begin, Index end) {
+    return detail::add_two_groups(a, x + begin, b, z + begin, y + begin, v + begin, w + begin, end - begin);
+  });
 }
 
 template <class T>

@@ -68,7 +68,8 @@ class LBFGS : public Method<T> {
   void restored() override {
     for (std::int64_t k = std::max<std::int64_t>(0, pairs_ - options_.memory); k < pairs_; ++k) {
       Pair& stored = pair(k);
-      stored.accept(dot(stored.move, stored.change, size_), dot(stored.change, stored.change, size_));
+      stored.accept(dot(stored.move, stored.change, size_), dot(stored.change, stored.change, size_),
+                    dot(pair(std::max<std::int64_t>(k - 1, 0)).move, stored.change, size_));
     }
   }
 
@@ -78,11 +79,13 @@ class LBFGS : public Method<T> {
     T *move, *change;
     double inverse = 0;  ///< 1 / <s_k, y_k>
     double scale = 0;    ///< <s_k, y_k> / |y_k|^2
+    double overlap = 0;  ///< <s_(k-1), y_k>
     double factor = 0;   ///< what the recursion keeps for its way back
 
-    void accept(double product, double change_squared) {
+    void accept(double product, double change_squared, double overlap_) {
       inverse = 1 / product;
       scale = product / change_squared;
+      overlap = overlap_;
     }
   };
 
@@ -107,22 +110,33 @@ class LBFGS : public Method<T> {
     return dot(at.gradient.data(), d, size_);
   }
 
-  /// d <- H d with the pairs first .. last: every update of d also gives the product that the next one needs.
+  /// d <- H d with the pairs first .. last, by the two-loop recursion over two pairs at a time: what the
+  /// first of them does to the product of the second is known beforehand, and every update of d also gives
+  /// the products that the next two need.
   void apply_model(const TrainingProblem<T>& problem, T* d, std::int64_t first, std::int64_t last) {
-    double product = dot(pair(last).move, d, whole_size_);
-    for (std::int64_t k = last; k >= first; --k) {
-      Pair& here = pair(k);
-      here.factor = product * here.inverse;
-      const T* next = k > first ? pair(k - 1).move : here.change;
-      product = add_scaled(-here.factor, here.change, d, whole_size_, next);
+    const auto at = [&](std::int64_t k) -> Pair& { return pair(std::clamp(k, first, last)); };
+    std::array<double, 2> products = {dot(at(last).move, d, whole_size_),
+                                      dot(at(last - 1).move, d, whole_size_)};
+    for (std::int64_t k = last; k >= first; k -= 2) {
+      Pair &here = at(k), &other = at(k - 1);
+      here.factor = products[0] * here.inverse;
+      if (k > first) other.factor = (products[1] - here.factor * here.overlap) * other.inverse;
+      const T* next = k - 2 >= first ? at(k - 2).move : at(first).change;
+      const T* second_next = k - 2 >= first ? at(k - 3).move : at(first + 1).change;
+      products = add_two(-here.factor, here.change, k > first ? -other.factor : 0, other.change, d, next,
+                         second_next, whole_size_);
       problem.ask();
     }
-    scale(pair(last).scale, d, whole_size_);
-    product *= pair(last).scale;
-    for (std::int64_t k = first; k <= last; ++k) {
-      const Pair& here = pair(k);
-      const double factor = here.factor - product * here.inverse;
-      product = add_scaled(factor, here.move, d, whole_size_, pair(std::min(k + 1, last)).change);
+    const double scaling = at(last).scale;
+    scale(scaling, d, whole_size_);
+    for (double& product : products) product *= scaling;
+    for (std::int64_t k = first; k <= last; k += 2) {
+      const Pair &here = at(k), &other = at(k + 1);
+      const double factor = here.factor - products[0] * here.inverse;
+      const double product = products[1] + factor * other.overlap;
+      const double other_factor = k < last ? other.factor - product * other.inverse : 0;
+      products = add_two(factor, here.move, other_factor, other.move, d, at(k + 2).change, at(k + 3).change,
+                         whole_size_);
       problem.ask();
     }
   }
@@ -152,7 +166,8 @@ class LBFGS : public Method<T> {
   void remember(const Iterate<T>& from, const Iterate<T>& to) {
     Pair& latest = pair(pairs_);
     T *s = latest.move, *y = latest.change;
-    const auto [product, s_squared, y_squared] = sum_chunks<3>(size_, [&](Index begin, Index end) {
+    const T* before = pair(std::max<std::int64_t>(pairs_ - 1, 0)).move;
+    const auto [product, s_squared, y_squared, overlap] = sum_chunks<4>(size_, [&](Index begin, Index end) {
       for (Index n = begin; n < end; ++n) {
         const auto i = static_cast<std::size_t>(n);
         s[n] = to.controls[i] - from.controls[i];
@@ -162,11 +177,11 @@ class LBFGS : public Method<T> {
         return sum_terms(begin, end,
                          [=](Index n) { return static_cast<double>(a[n]) * static_cast<double>(b[n]); });
       };
-      return std::array{sum(s, y), sum(s, s), sum(y, y)};
+      return std::array{sum(s, y), sum(s, s), sum(y, y), sum(before, y)};
     });
     constexpr double least_cosine = 1e-10;
     if (!(product > least_cosine * std::sqrt(s_squared * y_squared))) return;
-    latest.accept(product, y_squared);
+    latest.accept(product, y_squared, overlap);
     ++pairs_;
   }
 };
