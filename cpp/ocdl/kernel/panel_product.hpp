@@ -303,12 +303,11 @@ bool outer_product(Index rows, Index cols, const T* D, const T* panels, Index sa
           } else {
             T result[R * width];
             sum.store_to(result, width);
-            for (Index r = 0; r < R; ++r)
-              for (Index f = 0; f < valid; ++f) {
-                T& to = g[r * cols + f];
-                to = accumulate ? to + result[r * width + f] : result[r * width + f];
-                seen += broadcast<T>(to);
-              }
+            for (Index r = 0; r < R; ++r) {
+              T *from = result + r * width, *to = g + r * cols;
+              for (Index f = 0; f < valid; ++f) to[f] = from[f] = accumulate ? to[f] + from[f] : from[f];
+              seen += load(from) + load(from + lanes<T>);
+            }
           }
         });
       }

@@ -105,18 +105,21 @@ class LBFGS : public Method<T> {
     T* d = direction_.data();
     std::transform(at.gradient.begin(), at.gradient.end(), d, std::negate<>());
     reduce_to_face(problem, at, d);
-    if (known > 0) apply_model(problem, d, pairs_ - known, pairs_ - 1);
-    reduce_to_face(problem, at, d);
+    if (known > 0) {
+      const double slope = apply_model(problem, at.gradient.data(), d, pairs_ - known, pairs_ - 1);
+      if (!problem.is_constrained()) return slope;
+      reduce_to_face(problem, at, d);
+    }
     return dot(at.gradient.data(), d, size_);
   }
 
   /// d <- H d with the pairs first .. last, by the two-loop recursion over two pairs at a time: what the
   /// first of them does to the product of the second is known beforehand, and every update of d also gives
-  /// the products that the next two need.
-  void apply_model(const TrainingProblem<T>& problem, T* d, std::int64_t first, std::int64_t last) {
+  /// the products that the next two need. Returns <g, d>.
+  double apply_model(const TrainingProblem<T>& problem, const T* g, T* d, std::int64_t first,
+                     std::int64_t last) {
     const auto at = [&](std::int64_t k) -> Pair& { return pair(std::clamp(k, first, last)); };
-    std::array<double, 2> products = {dot(at(last).move, d, whole_size_),
-                                      dot(at(last - 1).move, d, whole_size_)};
+    std::array<double, 2> products = add_two(0, d, 0, d, d, at(last).move, at(last - 1).move, whole_size_);
     for (std::int64_t k = last; k >= first; k -= 2) {
       Pair &here = at(k), &other = at(k - 1);
       here.factor = products[0] * here.inverse;
@@ -135,10 +138,11 @@ class LBFGS : public Method<T> {
       const double factor = here.factor - products[0] * here.inverse;
       const double product = products[1] + factor * other.overlap;
       const double other_factor = k < last ? other.factor - product * other.inverse : 0;
-      products = add_two(factor, here.move, other_factor, other.move, d, at(k + 2).change, at(k + 3).change,
-                         whole_size_);
+      products = add_two(factor, here.move, other_factor, other.move, d, k + 2 <= last ? at(k + 2).change : g,
+                         at(k + 3).change, whole_size_);
       problem.ask();
     }
+    return products[0];
   }
 
   bool search(TrainingProblem<T>& problem, const Iterate<T>& at, double slope, double first_step) {

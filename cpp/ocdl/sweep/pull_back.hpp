@@ -251,18 +251,21 @@ class PullBack {
     costate_rows_.write(net_.layers, p + offset, samples.begin, count);
 
     const Adjoint<T> adjoint(net_, swept_, memory.gradient, accumulate);
+    bool finite = true;
     for (Index j = net_.layers - 1; j >= 0; --j) {
       if (!share.team.agree(goes_on(workspace_, net_, share, is_caller), goes_on_)) return;
       const T* y = trajectory.state(j);
       if (trajectory.storage() == Storage::states_only)
         integrator_.evaluate_stages(j, y + offset, trajectory.stages(j, offset),
                                     stage_scratch(memory, offset), share);
-      if (!adjoint.step(j, y, trajectory, p, memory.adjoint, share)) seen_finite_ = false;
+      finite &= adjoint.step(j, y, trajectory, p, memory.adjoint, share);
       add_state_slopes(j, p + offset, samples);
       costate_rows_.write(j, p + offset, samples.begin, count);
     }
-    if (plan_.by_team && first_non_finite(p, offset, offset + share.tiles * net_.dim * tile_width<T>) >= 0)
-      seen_finite_ = false;
+    if (plan_.by_team) {
+      const Index end = offset + share.tiles * net_.dim * tile_width<T>;
+      if (!finite || first_non_finite(p, offset, end) >= 0) seen_finite_ = false;
+    }
     if (out_.inputs)
       plane_to_rows(p + offset, count, net_.features, net_.dim, out_.inputs + samples.begin * net_.features);
   }
