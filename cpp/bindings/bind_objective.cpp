@@ -107,17 +107,21 @@ py::object bound_value_and_grad(const Objective& objective, const Network& net, 
     Array<T> gradient = result_vector<T>(net.control_size());
     std::optional<Array<T>> input_gradient;
     if (with_inputs) input_gradient = Array<T>({data->samples, net.features});
+    // Sweeps that may show what is not finite are cheaper than a look; others are not begun with it.
+    const bool may_show = objective.regulariser.none() &&
+                          may_show_finite(net, plan_blocks<T>(net, data->samples), data->samples);
     bool shown_finite = false, finite = false;
     const Derivatives<T> out{.controls = gradient.mutable_data(),
                              .inputs = with_inputs ? input_gradient->mutable_data() : nullptr,
                              .shown_finite = &shown_finite};
     double result = 0;
     compute<T>([&](Workspace<T>& workspace) {
-      if (!are_usable(net, objective.loss, *data)) return;
+      const auto controls_are_finite = [&] { return all_finite(controls.data(), controls.size()); };
+      if (!are_usable(net, objective.loss, *data) || (!may_show && !controls_are_finite())) return;
       result = value_and_derivatives<T>(net, controls.data(), *data, objective, out, workspace);
       finite = std::isfinite(result) &&
-               (shown_finite || (all_finite(controls.data(), controls.size()) &&
-                                 all_finite(out.controls, controls.size()))) &&
+               (shown_finite ||
+                ((!may_show || controls_are_finite()) && all_finite(out.controls, controls.size()))) &&
                (!with_inputs || all_finite(out.inputs, data->samples * net.features));
     });
     if (!finite) return py::none();

@@ -119,6 +119,7 @@ class LBFGS : public Method<T> {
   double apply_model(const TrainingProblem<T>& problem, const T* g, T* d, std::int64_t first,
                      std::int64_t last) {
     const auto at = [&](std::int64_t k) -> Pair& { return pair(std::clamp(k, first, last)); };
+    // Two products in one pass, in which d stays as it is.
     std::array<double, 2> products = add_two(0, d, 0, d, d, at(last).move, at(last - 1).move, whole_size_);
     for (std::int64_t k = last; k >= first; k -= 2) {
       Pair &here = at(k), &other = at(k - 1);

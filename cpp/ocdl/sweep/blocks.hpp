@@ -63,7 +63,8 @@ Index parallel_parts(const Network& net, const BlockPlan& plan, Index samples) {
 
 /// Bytes of one block's trajectory that stay in a core's own cache beside the controls. Where not even a
 /// short block fits, stage values are still better read from the next cache than evaluated again, up to a
-/// limit. A team's block streams through memory, for which there is a limit as well.
+/// limit. A team's block streams through memory, for which there is a limit as well. Gaps between planes do
+/// not count.
 inline constexpr Index cache_budget = 256 * 1024, stage_budget = 4 * 1024 * 1024,
                        team_budget = 64 * 1024 * 1024;
 

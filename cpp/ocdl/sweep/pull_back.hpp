@@ -63,10 +63,11 @@ struct StateSlopes {
 /// Where the derivatives go; null pointers are not wanted.
 template <class T>
 struct Derivatives {
-  T* controls = nullptr;         ///< by the controls
-  T* inputs = nullptr;           ///< by X: p[0], (samples, features)
-  T* costates = nullptr;         ///< p, (N+1, samples, dim)
-  bool* shown_finite = nullptr;  ///< whether all controls and the derivatives by them are known to be finite
+  T* controls = nullptr;  ///< by the controls
+  T* inputs = nullptr;    ///< by X: p[0], (samples, features)
+  T* costates = nullptr;  ///< p, (N+1, samples, dim)
+  /// Whether all controls and the derivatives by them are known to be finite; value_and_derivatives says it.
+  bool* shown_finite = nullptr;
 
   bool any() const { return controls || inputs || costates; }
 };
@@ -76,6 +77,13 @@ template <class T>
 void start_sum(const Network& net, const Shards& shards, Index samples, T* gradient,
                Workspace<T>& workspace) {
   workspace.tree.start(shards, shards.count(samples), net.control_size(), gradient);
+}
+
+/// Whether sweeps can show that all controls and the gradient are finite: where states are wide and samples
+/// few, to look through them would take a while.
+inline bool may_show_finite(const Network& net, const BlockPlan& plan, Index samples) {
+  return plan.by_team && block_count(plan, samples) == 1 && !is_mapped(net.field_kind) &&
+         net.uses_all_controls();
 }
 
 /// The derivatives of seed(outputs) + sum <slopes, states> over all samples, and the seed's value: forward
@@ -114,23 +122,20 @@ class PullBack {
   /// The seed's value.
   Wide<T> run();
 
+  /// The same of a piece of the samples, after those before it: what is summed stays in the workspace's tree,
+  /// and the field's map is not pulled back yet.
+  void add_up();
+
   /// Whether the sweeps have shown that all controls and the gradient are finite; if not, somebody has to
-  /// look. A wide network has more controls than a few samples have states, so that to look through them all
-  /// takes a while. Where one of those that multiply states is not finite, no costate before it is.
+  /// look. Where a control that multiplies states is not finite, p[0] is not.
   bool has_shown_finite() const {
-    if (!plan_.by_team || block_count(plan_, samples_) > 1 || is_mapped(net_.field_kind) ||
-        !net_.uses_all_controls() || !seen_finite_ || !out_.controls)
-      return false;
+    if (!out_.controls || !may_show_finite(net_, plan_, samples_) || !seen_finite_) return false;
     return std::all_of(net_.parts.begin(), net_.parts.end(), [&](const Part& part) {
       const auto [begin, end] = part.place;
       return part.multiplies_states ||
              (first_non_finite(swept_, begin, end) < 0 && first_non_finite(out_.controls, begin, end) < 0);
     });
   }
-
-  /// The same as `run` of a piece of the samples, after those before it: what is summed stays in the
-  /// workspace's tree, and the field's map is not pulled back yet.
-  void add_up();
 
  private:
   const Network& net_;

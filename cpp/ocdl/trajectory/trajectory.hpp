@@ -10,8 +10,8 @@ enum class Storage {
   states_only,  ///< states of every layer; the backward sweep evaluates the stages of a layer again
 };
 
-/// Numbers from the beginning of a plane of that size to that of the next. Planes that begin whole pages apart
-/// get in each other's way in the first cache, which was measured to cost gradients up to an eighth.
+/// Numbers from the beginning of a plane of that size to that of the next. Planes that begin whole pages
+/// apart get in each other's way in the first cache, which was measured to cost gradients up to a twelfth.
 template <class T>
 constexpr Index plane_stride(Index size) {
   constexpr Index page = 4096 / sizeof(T), apart = page / 4;
