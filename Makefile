@@ -58,7 +58,7 @@ test-all: $(VENV)/.installed $(VENV)/.extras $(VENV)/.release $(VENV)/.docs play
 	$(ON_PATH) $(BIN)/python -m pytest -n auto --maxprocesses=4 --timeout=300 -m "extras and not slow"
 	$(ON_PATH) $(BIN)/python tests/portability.py clang
 
-portability: $(VENV)/.test $(VENV)/.release  ## the C++ tests by Clang and, emulated, on aarch64; a package without OpenMP
+portability: $(VENV)/.installed $(VENV)/.test $(VENV)/.release  ## the C++ tests by Clang and, emulated, on aarch64; a package without OpenMP
 	$(ON_PATH) $(BIN)/python tests/portability.py
 
 # The page's tests drive the system's browser; where there is none and it cannot be had, they skip and say so.
