@@ -107,7 +107,7 @@ py::object bound_value_and_grad(const Objective& objective, const Network& net, 
     Array<T> gradient = result_vector<T>(net.control_size());
     std::optional<Array<T>> input_gradient;
     if (with_inputs) input_gradient = Array<T>({data->samples, net.features});
-    // Sweeps that may show what is not finite are cheaper than a look; others are not begun with it.
+    // Where sweeps may show what is not finite it is left to them, else the controls are looked at before.
     const bool may_show = objective.regulariser.none() &&
                           may_show_finite(net, plan_blocks<T>(net, data->samples), data->samples);
     bool shown_finite = false, finite = false;
