@@ -39,7 +39,7 @@ EIGEN = Path(sysconfig.get_path("platlib")) / "cmeel.prefix" / "include" / "eige
 # baseline core, whose bits it has.
 FLAGS = [
     *("-target", "wasm32-wasi", "-mexec-model=reactor", "-msimd128", "-std=c++20", "-O3", "-DNDEBUG", "-s"),
-    *("-fexceptions", "-fno-math-errno", "-fno-trapping-math", "-DEIGEN_DONT_PARALLELIZE"),
+    *("-fexceptions", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-DEIGEN_DONT_PARALLELIZE"),
     *("-Wl,--export=__stack_pointer", f"-I{CPP}", "-isystem", str(EIGEN)),
 ]
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from problems import ACTIVATIONS, EXPLICIT, FIELDS, IMPLICIT, Problem, random_problem
 
+import ocdl
 from ocdl import Network
 from ocdl.interop.bridge import RETURNS
 
@@ -47,3 +48,8 @@ def problem(seed: int = 0, samples: int = 5, **options: Any) -> Problem:
 def expected_of(p: Problem, returns: str) -> np.ndarray:
     trajectory = p.net.forward(p.u, p.X)
     return {"outputs": trajectory.outputs, "state": trajectory.states[-1], "trajectory": trajectory.states}[returns]
+
+
+def layer_of(p: Problem, returns: str = "outputs", **options: Any) -> Any:
+    """The problem's network and controls as a layer of PyTorch, where that is installed."""
+    return ocdl.torch.OCDLayer(p.net, p.u, returns, **options)

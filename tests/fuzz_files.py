@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -257,7 +258,9 @@ def use_estimator(path: Path) -> None:
 def use_checkpoint(resume: Callable[[Path], ocdl.Result]) -> Callable[[Path], None]:
     def use(path: Path) -> None:
         try:
-            result = resume(path)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "resume: the checkpoint .* was written with the core", RuntimeWarning)
+                result = resume(path)
         except ValueError as error:
             if str(error).startswith("resume: the checkpoint "):  # it belongs to another training
                 raise ModelFileError from error

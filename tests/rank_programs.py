@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import ocdl
-from ocdl import LBFGS, Adam, Backtracking, Network, NewtonCG, Objective, Tikhonov, _core
+from ocdl import L1, LBFGS, Adam, Backtracking, Network, NewtonCG, Objective, Tikhonov, _core
 from ocdl.storage.container import read_container
 from ocdl.training.checkpoint_migrations import MIGRATIONS
 
@@ -150,7 +150,8 @@ OWN_LOSS_OPTIMISERS: dict[str, Any] = {"lbfgs": LBFGS(), "adam on batches": Adam
 def with_own_loss(comm: Any, optimiser: str, distribution: str) -> str:
     """The digest of a training with a loss of one's own."""
     p = problem()
-    more = {"objective": Objective(AbsoluteError(), regulariser=Tikhonov(1e-3)), "max_iter": 10, "validated": True}
+    objective = Objective(AbsoluteError(), regulariser=Tikhonov(1e-3) + L1(1e-3))
+    more = {"objective": objective, "max_iter": 10, "validated": True}
     result = train(p, OWN_LOSS_OPTIMISERS[optimiser], distribution, comm, **more)
     return digest_of(result.controls.to_vector(), result.history.loss, result.history.val_loss)
 

@@ -222,3 +222,29 @@ def main():
     )
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import sharing; sharing.main()"
     assert run_python(code) == "fine"
+
+
+def test_a_flow_of_jax_goes_to_other_processes(tmp_path: Path) -> None:
+    (tmp_path / "flowing.py").write_text(
+        START
+        + IMPORTS["ocdl"]
+        + IMPORTS["jax"]
+        + FLOWS
+        + """
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+def compute(flow, rows):
+    return np.asarray(flow(u.parts(), rows))
+
+def main():
+    flow = ocdl.jax.flow(net)
+    expected = compute(flow, X)
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        found = np.concatenate(list(pool.map(compute, [flow] * 3, np.split(X, 3))))
+    assert np.array_equal(found, expected)
+    print("fine")
+"""
+    )
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import flowing; flowing.main()"
+    assert run_python(code) == "fine"

@@ -3,7 +3,6 @@ rows."""
 
 from __future__ import annotations
 
-import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -89,7 +88,8 @@ class Sample:
         vector = net.init(random_state=1).to_vector()
         simplex = net.time_steps == "simplex"
         core = method._core_method(3)
-        return _core.make_training(net._core_network, evaluator, vector, core, [], simplex, 0.0, 0.0, math.nan, 0.0)
+        settings = [], simplex, 0.0, 0.0, 0.0, self.objective._core_objective
+        return _core.make_training(net._core_network, evaluator, vector, core, *settings)
 
     def evaluator(self, cuts: list[int], part: int, add_up: Any) -> _core.Evaluator:
         X, y, weights = self.part(cuts[part], cuts[part + 1])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from functools import cache
+from typing import Any
 
 import mpmath as mp
 import numpy as np
@@ -11,10 +13,11 @@ import pytest
 import reference
 from numpy.typing import NDArray
 from problems import ACTIVATIONS, FIELDS, IMPLICIT, random_problem
+from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
 import ocdl
-from ocdl import Network, Objective, Tableau
+from ocdl import Controls, Network, Objective, Tableau
 
 EPS = np.finfo(float).eps
 SYMMETRIC = ["implicit_midpoint", "trapezoidal", "gauss2", "gauss3"]
@@ -239,3 +242,85 @@ def test_the_estimator_trains_an_implicit_method() -> None:
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, y)
     assert model.score(X, y) > 0.8
+
+
+class TestStagesStatus:
+    """Equations that have no solution: y1 = y0 + h softplus(K y1) for h K > 1, whatever solves for it."""
+
+    X = np.linspace(1.0, 3.0, 40).reshape(-1, 1)
+
+    def problem(self, dtype: str = "float64") -> tuple[Network, Controls]:
+        net = Network(1, 3, tableau="implicit_euler", activation="softplus", dtype=dtype)
+        return net, net.controls(K=np.full((3, 1, 1), 0.5), W=[[1.0]])
+
+    @pytest.mark.parametrize("optimiser", [ocdl.GradientDescent(50.0), ocdl.Adam(lr=20.0)], ids=repr)
+    def test_a_step_into_unsolvable_equations_ends_a_training_with_layer_and_sample(self, optimiser: Any) -> None:
+        net, u = self.problem()
+        y = 20 * self.X[:, 0]
+        objective = ocdl.Objective("squared_error")
+        result = ocdl.train(net, u, self.X, y, objective=objective, optimiser=optimiser, max_iter=100)
+        assert result.status is ocdl.Status.STAGES
+        assert re.search(r"the stage equations of layer \d of 3 were not solved for sample \d+", result.message)
+        assert np.isfinite(result.history.loss[-1])
+
+    def test_an_overflow_is_no_matter_of_stages(self) -> None:
+        net = Network(1, 3, activation="softplus")
+        u = net.controls(K=np.full((3, 1, 1), 0.5), W=[[1.0]])
+        objective = ocdl.Objective("squared_error")
+        result = ocdl.train(
+            net, u, self.X, 20 * self.X[:, 0], objective=objective, optimiser=ocdl.GradientDescent(1e200), max_iter=9
+        )
+        assert result.status is ocdl.Status.NOT_FINITE
+
+
+class TestSteepFields:
+    """Newton's method alone does not solve these equations; each has one solution."""
+
+    def test_a_steep_contraction_is_solved_everywhere(self) -> None:
+        """y + tanh(10 y) = x, by bisection."""
+        net, x = Network(1, 1, tableau="implicit_euler"), np.linspace(-1, 1, 41)
+        states = net.final_state(net.controls(K=[[[-10.0]]]), x[:, None])[:, 0]
+        exact = [optimize.brentq(lambda y, at=at: y + np.tanh(10 * y) - at, -2, 2, xtol=1e-15) for at in x]
+        np.testing.assert_allclose(states, exact, rtol=0, atol=1e-14)
+        assert net.final_state(net.controls(K=[[[-10.0]]]), [[0.5]])[0, 0] == pytest.approx(0.04864, abs=1e-5)
+
+    @pytest.mark.parametrize("tableau", IMPLICIT)
+    def test_every_method_solves_it(self, tableau: str) -> None:
+        """Beside SciPy's solver of the stage equations."""
+        net, x = Network(1, 1, tableau=tableau), np.linspace(-1, 1, 41)
+        A, b = net.tableau.A, net.tableau.b
+        states = net.final_state(net.controls(K=[[[-10.0]]]), x[:, None])[:, 0]
+        for at, state in zip(x, states, strict=True):
+            stages = optimize.root(lambda k, at=at: k + np.tanh(10 * (at + A @ k)), np.zeros(len(b)), tol=1e-14)
+            assert state == pytest.approx(at + b @ stages.x, abs=1e-10)
+
+    @pytest.mark.parametrize("k", [10.0, 20.0, 40.0])
+    def test_antisymmetric_fields_are_solved(self, k: float) -> None:
+        """y1 = y0 + tanh(A (y0 + y1) / 2), A = [[0, k], [-k, 0]], whose matrix is never singular."""
+        net = Network(2, 1, tableau="implicit_midpoint", field="antisymmetric")
+        X = np.random.default_rng(0).normal(size=(200, 2))
+        states = net.final_state(net.controls(K=[[[0.0, k], [0.0, 0.0]]]), X)
+        middle = (X + states) / 2
+        residual = states - X - np.tanh(middle @ np.array([[0.0, -k], [k, 0.0]]))
+        np.testing.assert_allclose(residual, 0, atol=1e-12)
+
+    @pytest.mark.parametrize("field", ["dense", "antisymmetric"])
+    @pytest.mark.parametrize("tableau", ["implicit_euler", "implicit_midpoint"])
+    def test_no_training_ends_while_the_loss_still_falls(self, tableau: str, field: str) -> None:
+        """Where a dense field makes the solution jump, J jumps, too, and no step along the gradient lowers it."""
+        X, y = ocdl.datasets.make_spiral(200, random_state=0)
+        net = Network(2, 5, tableau=tableau, field=field)
+        for seed in range(2):
+            result = ocdl.train(net, net.init(random_state=seed), X, y, optimiser=ocdl.LBFGS(), max_iter=300)
+            if result.status in (ocdl.Status.ITERATION_LIMIT, ocdl.Status.GRADIENT):
+                continue
+            assert result.status is ocdl.Status.NO_PROGRESS
+            assert field == "dense"
+            J, g = net.value_and_grad(result.controls, X, y)
+            u, g = result.controls.to_vector(), g.to_vector()
+            for t in 10.0 ** np.arange(0, -13, -1):
+                try:
+                    trial = net.value(net.from_vector(u - t * g), X, y)
+                except FloatingPointError:
+                    continue
+                assert trial >= J * (1 - 1e-12)

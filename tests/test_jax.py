@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import importlib
+import pickle
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,7 @@ pytestmark = pytest.mark.extras
 jax: Any = pytest.importorskip("jax", reason="jax is not installed: pip install 'ocdl[jax]'")
 jax.config.update("jax_enable_x64", True)
 jnp = jax.numpy
+jax_flow: Any = importlib.import_module("ocdl.interop.jax_flow")
 
 # ---- gradients ----
 
@@ -108,9 +113,84 @@ def test_what_is_missing_has_its_default() -> None:
     u = p.net.controls(K=p.u.K, b=p.u.b, W=p.u.W)
     given = {name: getattr(u, name) for name in ("K", "b", "W")}
     assert np.array_equal(flow(given, p.X), p.net.predict(u, p.X))
-    slopes = jax.grad(lambda controls: flow(controls, p.X).sum())(u.parts())
-    assert not slopes["h"].any()
     assert jax.grad(lambda controls: flow(controls, p.X).sum())(given).keys() == given.keys()
+
+
+@pytest.mark.parametrize("number", range(0, len(FIFTY), 3))
+def test_fixed_steps_that_are_passed_in_get_their_gradient(number: int) -> None:
+    """Not 0, compiled or not; the other gradients have the bits that they have without it."""
+    from jax.test_util import check_grads
+
+    p, returns = numbered(number, time_steps="fixed")
+    flow, parts = ocdl.jax.flow(p.net, returns), p.u.parts()
+    check_grads(lambda h: flow(parts | {"h": h}, p.X), (p.u.h,), order=1, modes=("rev",))
+    without = {name: part for name, part in parts.items() if name != "h"}
+    default = np.full_like(p.u.h, p.net.horizon / p.net.n_layers)
+
+    def loss(controls: Any) -> Any:
+        return (flow(controls, p.X) ** 2).sum()
+
+    for grad in (jax.grad(loss), jax.jit(jax.grad(loss))):
+        some, all_of_them = grad(without), grad(parts | {"h": default})
+        assert jnp.abs(all_of_them["h"]).max() > 0
+        assert all(np.array_equal(some[name], all_of_them[name]) for name in without)
+
+
+def callbacks(jaxpr: Any) -> Iterator[Any]:
+    """Yield the callbacks in a function's equations, however deep."""
+    for equation in jaxpr.eqns:
+        if "callback" in equation.primitive.name:
+            yield equation
+        for parameter in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda leaf: hasattr(leaf, "jaxpr")):
+            if hasattr(parameter, "jaxpr"):
+                yield from callbacks(parameter.jaxpr)
+
+
+def test_a_callback_takes_the_controls_as_one_vector() -> None:
+    """Every array takes time on its way to the host and back."""
+    p = problem()
+    flow = ocdl.jax.flow(p.net)
+
+    def vjp(controls: Any, x: Any) -> Any:
+        return jax.vjp(flow, controls, x)[1](jnp.ones((5, 2)))
+
+    shapes = {
+        tuple(variable.aval.shape for variable in equation.invars)
+        for equation in callbacks(jax.make_jaxpr(vjp)(p.u.parts(), p.X).jaxpr)
+    }
+    vector, x, cotangent = (p.net.n_controls,), (5, 2), (5, 2)
+    assert shapes == {(vector, x), (vector, x, cotangent)}
+
+
+@pytest.mark.parametrize("returns", RETURNS)
+def test_where_buffers_cannot_be_had_arrays_do(returns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On graphics cards, and in older versions of JAX: the bits are the same."""
+    p = problem(samples=6, augment=1)
+
+    def results() -> Any:
+        flow = ocdl.jax.flow(p.net, returns)
+        grad = jax.grad(lambda u, x: (flow(u, x) ** 2).sum(), argnums=(0, 1))
+        mapped = jax.vmap(grad, in_axes=(None, 0))(p.u.parts(), p.X.reshape(2, 3, 2))
+        return flow(p.u.parts(), p.X), jax.jit(grad)(p.u.parts(), p.X), mapped
+
+    expected = results()
+    monkeypatch.setattr(jax_flow, "buffer_callback", None)
+    found = results()
+    assert all(np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (found, expected)), strict=True))
+
+
+@pytest.mark.parametrize("returns", RETURNS)
+def test_a_flow_can_be_pickled(returns: str) -> None:
+    p = problem()
+    flow = ocdl.jax.flow(p.net, returns, on_nonfinite="raise")
+    expected = flow(p.u.parts(), p.X)  # which has been compiled
+    for same in (pickle.loads(pickle.dumps(flow)), copy.deepcopy(flow)):
+        assert np.array_equal(same(p.u.parts(), p.X), expected)
+        assert same == flow
+        assert hash(same) == hash(flow)
+        assert repr(same) == repr(flow)
+    assert flow != ocdl.jax.flow(p.net, returns)
+    assert "on_nonfinite='raise'" in repr(flow)
 
 
 def test_a_large_batch_comes_through_compiled_code() -> None:
@@ -196,6 +276,8 @@ def test_what_makes_no_flow() -> None:
         ocdl.jax.flow("resnet")
     with pytest.raises(ValueError, match="returns must be one of 'outputs', 'state', 'trajectory'"):
         ocdl.jax.flow(Network(2, 3), "states")
+    with pytest.raises(ValueError, match="on_nonfinite must be one of 'nan', 'raise', got 'ignore'"):
+        ocdl.jax.flow(Network(2, 3), on_nonfinite="ignore")
 
 
 def test_double_precision_must_be_switched_on() -> None:

@@ -76,8 +76,11 @@ def to_version_1(path: Path, optimiser: Any, regulariser: Any, changes: dict[str
 # ---- version 1 ----
 
 
-@pytest.mark.parametrize("optimiser", OPTIMISERS, ids=repr)
-@pytest.mark.parametrize("regulariser", REGULARISERS, ids=repr)
+@pytest.mark.parametrize(
+    ("optimiser", "regulariser"),
+    [(o, r) for o in OPTIMISERS for r in REGULARISERS if not (isinstance(o, NewtonCG) and r and r.weight("l1"))],
+    ids=repr,
+)
 def test_checkpoints_of_version_1_resume_bit_for_bit(optimiser: Any, regulariser: Any, tmp_path: Path) -> None:
     path = tmp_path / "c"
     whole = train(optimiser, regulariser, validation=(X, Y))

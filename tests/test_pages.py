@@ -85,6 +85,34 @@ def test_every_figure_of_the_paper_is_stored() -> None:
     assert all(claim["verdict"] in ("holds", "mixed", "fails") for claim in claims)
 
 
+def test_claims_are_counted_alike_wherever_they_are_told() -> None:
+    """The file of the site and the table of the comparison, over the same random starts."""
+    claims = json.loads((DOCS / "paper" / "claims.json").read_text(encoding="utf-8"))["claims"]
+    text = (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+)\. [^|]+\| (\w+) \| (\d+) of (\d+) \|", text, re.MULTILINE)
+    told = [(int(number), int(holds), int(cases), verdict) for number, verdict, holds, cases in rows]
+    counted = [(c["number"], sum(case["holds"] for case in c["cases"]), len(c["cases"]), c["verdict"]) for c in claims]
+    assert told == counted
+    assert [claim["holds_in"] for claim in claims] == [holds for _, holds, _, _ in counted]
+    seeds = re.search(r"--seeds (\d+)", text)
+    assert seeds
+    assert {claim["seeds"] for claim in claims} == {int(seeds.group(1))}
+
+
+def test_ocdl_is_installed_from_an_index_once_it_is_released() -> None:
+    """Until then the pages say how to install a clone, and promise no package of that name."""
+    versions = re.findall(r"^## \[\S+\] - (\S+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    is_released = set(versions) != {"unreleased"}
+    readme, start = ROOT / "README.md", DOCS / "getting_started.md"
+    for page in (readme, start):
+        lines = [line.strip() for line in page.read_text(encoding="utf-8").splitlines()]
+        assert ("pip install ocdl" in lines) == is_released, page.name
+        assert ("pip install ." in lines) != is_released, page.name
+    command = re.compile(r"^    pip install '?ocdl", re.MULTILINE)
+    shown = [page.name for page in (readme, *PAGES) if command.search(page.read_text(encoding="utf-8"))]
+    assert bool(shown) == is_released
+
+
 def test_every_example_script_is_a_page_of_the_gallery() -> None:
     for script in (ROOT / "examples").glob("*.py"):
         title = re.match(r'"""\n(.+)\n(=+)\n\n', script.read_text(encoding="utf-8"))

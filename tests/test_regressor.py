@@ -256,3 +256,32 @@ def test_unknown_keywords_suggest_known_ones() -> None:
         ODERegressor(optimizer="adam")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="did you mean 'learning_rate'"):
         ODERegressor(lr=0.1)  # type: ignore[call-arg]
+
+
+class SeenTargets:
+    """Half of the squared error, in any shape; it notes the targets that it is called with."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def value_and_slope(self, outputs: Any, targets: Any) -> tuple[Any, Any]:
+        self.seen.append(targets)
+        residual = outputs - np.reshape(targets, outputs.shape)
+        return (residual**2).sum(axis=1) / 2, residual
+
+
+@pytest.mark.parametrize("columns", [(), (1,), (2,)])
+def test_a_custom_loss_gets_scaled_targets_in_the_shape_of_y(columns: tuple[int, ...]) -> None:
+    X, _ = friedman(60)
+    y = 100 + 7 * X[:, : max(columns, default=1)].reshape(60, *columns)
+    loss = SeenTargets()
+    model = ODERegressor(loss=loss, random_state=0, early_stopping=True, max_iter=30, tol=1.0)
+    model.fit(X, y, eval_set=(X, y))
+    assert {targets.shape[1:] for targets in loss.seen} == {columns}
+    scaled = (y - y.mean(axis=0)) / y.std(axis=0)
+    whole = [targets for targets in loss.seen if len(targets) == 60]
+    assert all(np.allclose(np.sort(targets, axis=0), np.sort(scaled, axis=0), atol=1e-12) for targets in whole)
+    assert model.predict(X).shape == y.shape
+    loss.seen.clear()
+    model.partial_fit(X, y)
+    assert {targets.shape[1:] for targets in loss.seen} == {columns}

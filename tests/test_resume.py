@@ -16,7 +16,20 @@ from soak import Soak
 from subprocesses import Forks, run_python
 
 import ocdl
-from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, NewtonCG, Status, datasets
+from ocdl import (
+    LBFGS,
+    Adam,
+    Armijo,
+    Backtracking,
+    Chain,
+    GradientDescent,
+    Network,
+    NewtonCG,
+    Status,
+    _cpu,
+    _load_core,
+    datasets,
+)
 from ocdl.storage.container import read_container, write_container
 
 OPTIMISERS = {
@@ -72,6 +85,51 @@ def test_all_resume_at_random_iterations_with_other_threads(tmp_path: Path, opti
         ocdl.set_num_threads(1 + k % 3)
         assert_same(train(method, ITERATIONS, resume=path), whole)
     ocdl.set_num_threads(2)
+
+
+RESUMED = """
+import sys, warnings, ocdl
+net = ocdl.Network(2, 3)
+X, y = ocdl.datasets.make_donut2d(50, random_state=1)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    ocdl.train(net, net.init(0), X, y, max_iter=9, resume={path!r})
+print(*[(w.category.__name__, w.filename, str(w.message)) for w in caught])
+"""
+
+
+def test_another_core_warns_and_continues(tmp_path: Path) -> None:
+    path, net = tmp_path / "state.ocdl", Network(2, 3)
+    X, y = datasets.make_donut2d(50, random_state=1)
+    ocdl.train(net, net.init(0), X, y, max_iter=4, checkpoint=path)
+    core = ocdl.build_info()["variant"]
+    code = RESUMED.format(path=str(path))
+    assert run_python(code, OCDL_CORE=core) == ""
+    others = [name for name in _load_core.built_variants() if name != core and _cpu.supports(name)]
+    if not others:
+        pytest.skip("one core is built")
+    said = run_python(code, OCDL_CORE=others[0])
+    assert said.startswith("('RuntimeWarning', '<string>'")
+    assert f"with the core '{core}'" in said
+    assert f"with the core '{others[0]}'" in said
+
+
+def test_a_core_that_is_no_text_is_malformed(tmp_path: Path) -> None:
+    path = tmp_path / "state.ocdl"
+    train(Backtracking(), 5, checkpoint=path)
+    description, arrays, _ = read_container(path, "checkpoint")
+    write_container(path, "checkpoint", description | {"core": 7}, arrays)
+    with pytest.raises(ocdl.ModelFileError, match="is malformed: core must be a string, got int"):
+        train(Backtracking(), 9, resume=path)
+
+
+def test_a_checkpoint_without_a_core_resumes_in_silence(tmp_path: Path) -> None:
+    path = tmp_path / "state.ocdl"
+    train(Backtracking(), 5, checkpoint=path)
+    description, arrays, _ = read_container(path, "checkpoint")
+    assert description.pop("core") == ocdl.build_info()["variant"]
+    write_container(path, "checkpoint", description, arrays)
+    assert_same(train(Backtracking(), 9, resume=path), train(Backtracking(), 9))
 
 
 @pytest.mark.parametrize("patience", [None, 30])

@@ -56,6 +56,14 @@ TAKES_OBJECTIVE: dict[str, Call] = {
 }
 
 
+class CustomSquares:
+    """Half of the squared difference of outputs and labels."""
+
+    def value_and_slope(self, outputs: Any, targets: Any) -> tuple[Any, Any]:
+        residual = outputs - targets[:, None]
+        return (residual**2).sum(axis=1) / 2, residual
+
+
 def each(calls: dict[str, Call]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("call", calls.values(), ids=calls.keys())
 
@@ -175,6 +183,27 @@ def test_weights_too_small_for_the_network() -> None:
     assert np.isfinite(net.value(u, X, Y, sample_weight=[1e-37, 0, 1e-38]))
     with pytest.raises(ValueError, match=r"sample_weight has a sum of .*e-39: .* the range of float32; scale it up"):
         net.value(u, X, Y, sample_weight=[1e-39, 0, 1e-39])
+
+
+@pytest.mark.parametrize("loss", ["squared", CustomSquares()])
+@pytest.mark.parametrize(("dtype", "tiny"), [("float64", 1e-310), ("float32", 1e-39)])
+def test_a_sum_takes_weights_of_which_a_mean_has_no_inverse(dtype: str, tiny: float, loss: Any) -> None:
+    net = Network(2, 3, dtype=dtype)
+    u = net.init(random_state=0)
+    objective, weights = Objective(loss, reduction="sum"), np.array([0, tiny, 0], dtype)
+    expected = weights[1] * net.value(u, X[1:2], Y[1:2], objective)
+    J, g = net.value_and_grad(u, X, Y, objective, weights)
+    assert J == net.value(u, X, Y, objective, weights) == pytest.approx(expected, rel=1e-5)
+    assert np.isfinite(g.to_vector()).all()
+    assert np.isfinite(objective.slopes(net.predict(u, X), Y, weights)).all()
+    assert np.isfinite(net.adjoint(u, X, Y, objective, weights)).all()
+    assert net.function(X, Y, objective, weights).fun(u)[0] == J
+    trained = ocdl.train(net, u, X, Y, objective=objective, sample_weight=weights)
+    assert trained.history.loss[0] == J
+    with pytest.raises(ValueError, match="sample_weight is 0 for every sample"):
+        net.value(u, X, Y, objective, np.zeros(3, dtype))
+    with pytest.raises(ValueError, match="its inverse is beyond the range"):
+        net.value(u, X, Y, Objective(loss), weights)
 
 
 def with_bad(part: str) -> ocdl.Controls:

@@ -1,10 +1,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "bindings/computation.hpp"
 #include "bindings/enumeration.hpp"
-#include "bindings/fitting.hpp"
 #include "bindings/result_pool.hpp"
+#include "bindings/sweeps.hpp"
 #include "ocdl/objective/second_order.hpp"
 
 namespace py = pybind11;
@@ -32,30 +31,15 @@ py::tuple bound_forward(const Network& net, const Given<T>& u, const Given<T>& X
   return py::make_tuple(states, outputs);
 }
 
-enum class EndOfFlow { state, outputs };
-
 /// y[N] or W y[N] + mu; None where an argument has to be converted or explained first, or not all are finite.
-/// An input that is not finite stays in the state of a residual network, y + h k, and W y + mu shows it: only
-/// feed-forward networks have to be asked before.
 template <EndOfFlow wanted>
 py::object bound_end(const Network& net, py::handle u, py::handle X) {
   return with_controls(net, u, [&]<class T>(const Given<T>& controls) -> py::object {
     const Rows<T> rows(net, X);
     if (!rows.X) return py::none();
-    constexpr bool is_state = wanted == EndOfFlow::state;
-    Array<T> found = result_array<T>({rows.samples, is_state ? net.dim : net.outputs});
-    T* out = found.mutable_data();
-    bool finite = false;
-    compute<T>([&](Workspace<T>& workspace) {
-      if (!all_finite(controls.data(), controls.size()) ||
-          (!net.residual && !all_finite(rows.X, rows.samples * net.features)))
-        return;
-      const ForwardResults<T> results{.final_state = is_state ? out : nullptr,
-                                      .outputs = is_state ? nullptr : out};
-      forward<T>(net, controls.data(), rows.X, rows.samples, results, workspace);
-      finite = all_finite(out, found.size());
-    });
-    if (!finite) return py::none();
+    Array<T> found = result_array<T>({rows.samples, end_size(net, wanted)});
+    if (!compute_end<T>(net, wanted, controls.data(), rows.X, rows.samples, found.mutable_data()))
+      return py::none();
     return found;
   });
 }
@@ -75,9 +59,9 @@ Array<T> bound_tangent(const Network& net, const Given<T>& u, const Given<T>& X,
 }
 
 /// (gradient, input gradient, costates or None); None where an argument has to be converted or explained
-/// first, or not all of them are finite.
+/// first, or `require_finite` and not all of them are finite.
 py::object bound_pull_back(const Network& net, py::handle u, py::handle X, py::handle output_slopes,
-                           py::handle state_slopes, bool with_costates) {
+                           py::handle state_slopes, bool with_costates, bool require_finite) {
   return with_controls(net, u, [&]<class T>(const Given<T>& controls) -> py::object {
     const Rows<T> rows(net, X);
     const Index samples = rows.samples, states = net.layers + 1;
@@ -87,28 +71,14 @@ py::object bound_pull_back(const Network& net, py::handle u, py::handle X, py::h
     if (!rows.X || (!of_outputs && !output_slopes.is_none()) ||
         (!of_last && !of_states && !state_slopes.is_none()))
       return py::none();
-    const GivenSlopes<T> seed(of_outputs, net.outputs);
-    const StateSlopes<T> slopes{of_states ? of_states : of_last, of_states != nullptr};
     Array<T> gradient = result_vector<T>(net.control_size()), input_gradient({samples, net.features});
     std::optional<Array<T>> costates;
     if (with_costates) costates = Array<T>({states, samples, net.dim});
     const Derivatives<T> out{gradient.mutable_data(), input_gradient.mutable_data(),
                              with_costates ? costates->mutable_data() : nullptr};
-    bool finite = false;
-    compute<T>([&](Workspace<T>& workspace) {
-      const auto are_finite = [](const T* numbers, Index size) {
-        return !numbers || all_finite(numbers, size);
-      };
-      if (!are_finite(controls.data(), controls.size()) || !are_finite(rows.X, samples * net.features) ||
-          !are_finite(of_outputs, samples * net.outputs) || !are_finite(of_last, samples * net.dim) ||
-          !are_finite(of_states, states * samples * net.dim))
-        return;
-      PullBack<T>(net, controls.data(), rows.X, samples, of_outputs ? &seed : nullptr, slopes, out, workspace)
-          .run();
-      finite = are_finite(out.controls, controls.size()) && are_finite(out.inputs, samples * net.features) &&
-               are_finite(out.costates, states * samples * net.dim);
-    });
-    if (!finite) return py::none();
+    const Cotangents<T> cotangents{of_outputs, of_last, of_states};
+    if (!compute_vjp<T>(net, controls.data(), rows.X, samples, cotangents, out, require_finite))
+      return py::none();
     return py::make_tuple(gradient, input_gradient, costates);
   });
 }
@@ -190,7 +160,7 @@ void bind_network(py::module_& m) {
   network.def("predict", &bound_end<EndOfFlow::outputs>, py::arg("u"), py::arg("X"));
   network.def("final_state", &bound_end<EndOfFlow::state>, py::arg("u"), py::arg("X"));
   network.def("pull_back", &bound_pull_back, py::arg("u"), py::arg("X"), py::arg("output_slopes"),
-              py::arg("state_slopes"), py::arg("with_costates"));
+              py::arg("state_slopes"), py::arg("with_costates"), py::arg("require_finite") = true);
   network.def("field_controls", &bound_field_controls, py::arg("u"));
   network.def(
       "scratch_bytes",

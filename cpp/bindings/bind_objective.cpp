@@ -59,10 +59,10 @@ Penalty make_penalty(const PenaltySettings& settings) {
   return *made;
 }
 
-/// name -> whether it has a kink where a control is 0.
+/// name -> whether it is nonsmooth where a control is 0.
 py::dict bound_penalties() {
   py::dict table;
-  for_each_penalty([&](const auto& penalty) { table[text(penalty.name)] = penalty.kinked; });
+  for_each_penalty([&](const auto& penalty) { table[text(penalty.name)] = penalty.nonsmooth; });
   return table;
 }
 
@@ -88,7 +88,7 @@ py::object bound_value(const Objective& objective, const Network& net, py::handl
     if (!data) return py::none();
     double result = std::numeric_limits<double>::quiet_NaN();
     compute<T>([&](Workspace<T>& workspace) {
-      if (are_usable(net, objective.loss, *data) && all_finite(controls.data(), controls.size()))
+      if (are_usable(net, objective, *data) && all_finite(controls.data(), controls.size()))
         result = value<T>(net, controls.data(), *data, objective, workspace);
     });
     if (!std::isfinite(result)) return py::none();
@@ -117,7 +117,7 @@ py::object bound_value_and_grad(const Objective& objective, const Network& net, 
     double result = 0;
     compute<T>([&](Workspace<T>& workspace) {
       const auto controls_are_finite = [&] { return all_finite(controls.data(), controls.size()); };
-      if (!are_usable(net, objective.loss, *data) || (!may_show && !controls_are_finite())) return;
+      if (!are_usable(net, objective, *data) || (!may_show && !controls_are_finite())) return;
       result = value_and_derivatives<T>(net, controls.data(), *data, objective, out, workspace);
       finite = std::isfinite(result) &&
                (shown_finite ||
@@ -232,6 +232,10 @@ void bind_objective(py::module_& m) {
   objective.def("value_and_grad", &bound_value_and_grad, net, u, X, y, weights, py::arg("input_grad"));
   objective.def("curvature_product", &bound_curvature_product, net, u, X, y, weights, py::arg("curvature"),
                 py::arg("du"));
+  objective.def("smooth_part", [](Objective self) {
+    self.regulariser = self.regulariser.smooth_part();
+    return self;
+  });
   bind_evaluations<double>(m, objective);
   bind_evaluations<float>(m, objective);
 

@@ -5,6 +5,7 @@
 #include "bindings/array.hpp"
 #include "bindings/enumeration.hpp"
 #include "bindings/interruptible.hpp"
+#include "ocdl/objective/objective.hpp"
 #include "ocdl/optimiser/training.hpp"
 #include "ocdl/sweep/network.hpp"
 
@@ -83,6 +84,7 @@ class AnyTraining {
   virtual std::int64_t iterations() const = 0;
   virtual std::int64_t evaluations() const = 0;
   virtual py::object controls() const = 0;
+  virtual py::object nonfinite_trial() const = 0;
   virtual py::dict state() = 0;
   virtual void restore(const py::dict& state) = 0;
   virtual py::object assess(AnyEvaluator& evaluator, bool with_value, const StopFlag& stop) = 0;
@@ -93,10 +95,10 @@ class BoundTraining : public AnyTraining {
  public:
   BoundTraining(const std::shared_ptr<AnyEvaluator>& evaluator, const Given<T>& u,
                 const MethodOptions& method, Constraints constraints, double tolerance, double least_decrease,
-                double first_value, double seconds)
+                double seconds, WeightedL1 penalty)
       : evaluator_(evaluator),
         training_(evaluator->as<T>(), view(u, evaluator->as<T>().size(), "u"), method, std::move(constraints),
-                  tolerance, least_decrease, first_value, seconds) {}
+                  tolerance, least_decrease, seconds, std::move(penalty)) {}
 
   bool start(const StopFlag& stop) override {
     return interruptible([&](Watch& watch) { training_.start(watch); }, [&] { return stop.requested(); });
@@ -118,6 +120,12 @@ class BoundTraining : public AnyTraining {
   py::object controls() const override {
     const ControlVector<T>& u = training_.iterate().controls;
     return Array<T>(static_cast<Index>(u.size()), u.data());
+  }
+  /// The controls of the last trial, where it has failed because J is not finite there; else None.
+  py::object nonfinite_trial() const override {
+    const Iterate<T>* trial = training_.nonfinite_trial();
+    if (!trial) return py::none();
+    return Array<T>(static_cast<Index>(trial->controls.size()), trial->controls.data());
   }
   py::dict state() override {
     Exporter<T> exporter;
@@ -198,21 +206,23 @@ template <class T>
 std::unique_ptr<AnyTraining> make_training(const Network& net, const std::shared_ptr<AnyEvaluator>& evaluator,
                                            const Given<T>& u, const BoundMethod& method,
                                            const std::vector<std::string>& frozen, bool simplex,
-                                           double tolerance, double least_decrease, double first_value,
-                                           double seconds) {
+                                           double tolerance, double least_decrease, double seconds,
+                                           const Objective& objective) {
   Constraints constraints{.frozen = {}, .simplex = simplex ? net.steps() : Range{0, 0}, .total = net.horizon};
   for (const Part& part : net.parts)
     if (std::find(frozen.begin(), frozen.end(), part.name) != frozen.end())
       constraints.frozen.push_back(part.place);
+  WeightedL1 penalty;
+  if (is_proximal(method.options)) penalty = weighted_l1(net, objective.regulariser, constraints.frozen);
   return std::make_unique<BoundTraining<T>>(evaluator, u, method.options, std::move(constraints), tolerance,
-                                            least_decrease, first_value, seconds);
+                                            least_decrease, seconds, std::move(penalty));
 }
 
 template <class T>
 void bind_start(py::module_& m) {
   m.def("make_training", &make_training<T>, py::arg("net"), py::arg("evaluator"), py::arg("u"),
         py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("tolerance"),
-        py::arg("least_decrease"), py::arg("first_value"), py::arg("seconds"));
+        py::arg("least_decrease"), py::arg("seconds"), py::arg("objective"));
 }
 
 }  // namespace
@@ -222,7 +232,9 @@ void bind_training(py::module_& m) {
       .def(py::init([](std::string_view name, const py::dict& settings) {
              return BoundMethod{make_method_options(name, settings)};
            }),
-           py::arg("name"), py::arg("settings"));
+           py::arg("name"), py::arg("settings"))
+      .def_property_readonly("is_proximal",
+                             [](const BoundMethod& method) { return is_proximal(method.options); });
   py::class_<StopFlag>(m, "StopFlag")
       .def(py::init<>())
       .def("request", &StopFlag::request)
@@ -240,6 +252,7 @@ void bind_training(py::module_& m) {
       .def_property_readonly("iterations", &AnyTraining::iterations)
       .def_property_readonly("evaluations", &AnyTraining::evaluations)
       .def("controls", &AnyTraining::controls)
+      .def("nonfinite_trial", &AnyTraining::nonfinite_trial)
       .def("state", &AnyTraining::state)
       .def("restore", &AnyTraining::restore, py::arg("state"))
       .def("assess", &AnyTraining::assess, py::arg("evaluator"), py::arg("with_value"), py::arg("stop"));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "bindings/array.hpp"
 #include "ocdl/objective/objective.hpp"
 
@@ -26,11 +28,16 @@ pybind11::object with_controls(const Network& net, pybind11::handle u, const F& 
 
 /// The numbers of a plain array of this shape, or null.
 template <class T>
-const T* numbers_of(pybind11::handle object, std::initializer_list<Index> shape) {
+const T* numbers_of(pybind11::handle object, std::span<const Index> shape) {
   if (!is_plain<T>(object)) return nullptr;
   const auto array = pybind11::reinterpret_borrow<Array<T>>(object);
   const bool fits = std::equal(shape.begin(), shape.end(), array.shape(), array.shape() + array.ndim());
   return fits ? array.data() : nullptr;
+}
+
+template <class T>
+const T* numbers_of(pybind11::handle object, std::initializer_list<Index> shape) {
+  return numbers_of<T>(object, std::span(shape.begin(), shape.size()));
 }
 
 /// Samples in rows of the network's features.
@@ -95,20 +102,21 @@ bool all_finite(const T* numbers, Index size) {
 
 /// Whether the samples are such that J can be computed. Needs no GIL.
 template <class T>
-bool are_usable(const Network& net, const Loss& loss, const Data<T>& data) {
+bool are_usable(const Network& net, const Objective& objective, const Data<T>& data) {
   constexpr T most = std::numeric_limits<T>::max();
   if (!all_finite(data.X, data.samples * net.features)) return false;
   if (data.targets.labels) {
     const std::int64_t highest = std::max<Index>(net.outputs - 1, 1);
     if (!all_within<std::int64_t>(data.targets.labels, data.samples, 0, highest)) return false;
   } else {
-    const T least = std::max(-most, T(facts_of(loss).least_target));
+    const T least = std::max(-most, T(facts_of(objective.loss).least_target));
     if (!all_within(data.targets.numbers, data.samples * net.outputs, least, most)) return false;
   }
   if (!data.weights) return true;
   if (!all_within(data.weights, data.samples, T(0), most)) return false;
-  const double inverse_sum = data.scale(true);
-  return inverse_sum > 0 && inverse_sum <= static_cast<double>(most);
+  const double total = data.sum_of_weights({0, data.samples});
+  const bool is_divisor = !objective.mean || 1 / total <= static_cast<double>(most);
+  return total > 0 && std::isfinite(total) && is_divisor;
 }
 
 }  // namespace ocdl

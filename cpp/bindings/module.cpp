@@ -5,6 +5,7 @@ void bind_build_info(pybind11::module_& m);
 void bind_parallel(pybind11::module_& m);
 void bind_tableau(pybind11::module_& m);
 void bind_network(pybind11::module_& m);
+void bind_tensors(pybind11::module_& m);
 void bind_objective(pybind11::module_& m);
 void bind_evaluator(pybind11::module_& m);
 void bind_optimiser(pybind11::module_& m);
@@ -19,6 +20,7 @@ PYBIND11_MODULE(OCDL_MODULE_NAME, m) {
   ocdl::bind_parallel(m);
   ocdl::bind_tableau(m);
   ocdl::bind_network(m);
+  ocdl::bind_tensors(m);
   ocdl::bind_objective(m);
   ocdl::bind_evaluator(m);
   ocdl::bind_optimiser(m);

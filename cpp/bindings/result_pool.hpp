@@ -63,21 +63,26 @@ class ResultPool {
   std::size_t kept_bytes_ = 0;
 };
 
-/// A new array for a result, from the pool where that is worthwhile.
+/// Memory for a result, from the pool where that is worthwhile.
+template <class T>
+std::shared_ptr<T> result_memory(Index size) {
+  const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
+  if (bytes < ResultPool::worthwhile)
+    return std::shared_ptr<T>(new T[static_cast<std::size_t>(size)], std::default_delete<T[]>());
+  return {static_cast<T*>(ResultPool::instance().take(bytes)),
+          [bytes](T* memory) { ResultPool::instance().give_back(memory, bytes); }};
+}
+
+/// A new array for a result.
 template <class T>
 Array<T> result_array(std::initializer_list<Index> shape) {
-  struct Loan {
-    void* memory;
-    std::size_t bytes;
-    ~Loan() { ResultPool::instance().give_back(memory, bytes); }
-  };
   const Index size = std::accumulate(shape.begin(), shape.end(), Index(1), std::multiplies<>());
-  const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
-  if (bytes < ResultPool::worthwhile) return Array<T>(shape);
-  auto loan = std::unique_ptr<Loan>(new Loan{ResultPool::instance().take(bytes), bytes});
-  T* memory = static_cast<T*>(loan->memory);
-  const pybind11::capsule owner(loan.release(), [](void* held) { delete static_cast<Loan*>(held); });
-  return Array<T>(shape, memory, owner);
+  if (static_cast<std::size_t>(size) * sizeof(T) < ResultPool::worthwhile) return Array<T>(shape);
+  auto memory = std::make_unique<std::shared_ptr<T>>(result_memory<T>(size));
+  T* numbers = memory->get();
+  const pybind11::capsule owner(memory.release(),
+                                [](void* held) { delete static_cast<std::shared_ptr<T>*>(held); });
+  return Array<T>(shape, numbers, owner);
 }
 
 template <class T>

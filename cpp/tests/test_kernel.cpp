@@ -1,3 +1,4 @@
+#include <Eigen/LU>
 #include <boost/test/unit_test.hpp>
 
 #include "ocdl/kernel/combination.hpp"
@@ -166,7 +167,7 @@ BOOST_AUTO_TEST_CASE(every_lane_solves_its_own_system) {
     std::vector<double> matrix = draw.normals(size * size * width), x = draw.normals(size * width);
     if (size > 1) matrix[0] = 0;  // a pivot that one lane has to exchange and its neighbours need not
     const std::vector<double> M = matrix, right = x;
-    solve_lanes<double>(size, matrix.data(), x.data());
+    const LaneMask<double> is_determinant_negative = solve_lanes<double>(size, matrix.data(), x.data());
     for (Index lane = 0; lane < width; ++lane) {
       Eigen::MatrixXd A(size, size);
       Eigen::VectorXd solution(size), r(size);
@@ -177,6 +178,7 @@ BOOST_AUTO_TEST_CASE(every_lane_solves_its_own_system) {
       }
       BOOST_TEST((A * solution - r).norm() <= 1e-14 * double(size) * A.norm() * solution.norm(),
                  "size " << size << ", lane " << lane);
+      BOOST_TEST((is_determinant_negative[lane] != 0) == (A.determinant() < 0), "size " << size);
     }
   }
 }

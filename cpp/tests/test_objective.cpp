@@ -137,6 +137,24 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_an_implicit_method_is_the_complex_step_on_f
   BOOST_TEST_MESSAGE("worst relative error of " << networks << " gradients: " << worst);
 }
 
+/// Equations that Newton's method alone does not solve, of fields whose equations are well conditioned.
+BOOST_AUTO_TEST_CASE(steep_fields_have_exact_first_and_second_derivatives_too) {
+  Draw draw(12);
+  for (const char* tableau : {"implicit_euler", "implicit_midpoint", "sdirk2", "radau_iia2"})
+    for (const FieldKind field : {FieldKind::dense, FieldKind::antisymmetric}) {
+      const Network net(2, 2, 2, 1, named(tableau), Activation::tanh, true, false, true, 1.0, field);
+      Problem<double> p = draw.problem(net, 40);
+      for (Index j = 0; j < net.layers; ++j) {
+        MatrixView<double> K = net.split(p.controls.data()).at(j, 0).K;
+        K *= 8;
+        if (field == FieldKind::dense) K = (-K * K.transpose() / 16).eval();
+        net.split(p.controls.data()).h(j) = 1;
+      }
+      BOOST_TEST(complex_step_error(p, draw) <= 1e-10, tableau << ", " << facts_of(field).name);
+      BOOST_TEST(product_error(p, draw) <= 1e-8, tableau << ", " << facts_of(field).name);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(the_gradient_of_a_regression_is_the_complex_step_on_a_thousand_networks) {
   Draw draw(21);
   const std::vector<std::string> methods = names();

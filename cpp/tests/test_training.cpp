@@ -1,4 +1,5 @@
 #include <boost/test/unit_test.hpp>
+#include <thread>
 
 #include "ocdl/evaluator/samples.hpp"
 #include "ocdl/optimiser/training.hpp"
@@ -41,11 +42,11 @@ struct Run {
   SamplesEvaluator<double> evaluator;
   Training<double> training;
 
-  Run(const Problem<double>& p, const MethodOptions& method, bool simplex)
+  Run(const Problem<double>& p, const MethodOptions& method, bool simplex, bool penalised = false)
       : evaluator(p.net, p.data(), p.objective),
         training(evaluator, p.controls.data(), method,
                  {.frozen = {}, .simplex = simplex ? p.net.steps() : Range{0, 0}, .total = p.net.horizon},
-                 0.0) {}
+                 0.0, 0.0, 0.0, penalised ? weighted_l1(p.net, {{L1{0.01, {}}}}, {}) : WeightedL1{}) {}
 };
 
 Watch never() {
@@ -59,8 +60,10 @@ BOOST_AUTO_TEST_SUITE(training)
 BOOST_AUTO_TEST_CASE(no_iteration_but_the_first_allocates) {
   const Problem<double> p = training_problem();
   for (const MethodOptions& method : methods(32))
-    for (const bool simplex : {false, true}) {
-      Run run(p, method, simplex);
+    for (const auto& [simplex, penalised] :
+         {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
+      if (penalised && !is_proximal(method)) continue;
+      Run run(p, method, simplex, penalised);
       Training<double>& training = run.training;
       Watch watch = never();
       std::vector<TrainingRecord> records(200);
@@ -101,7 +104,8 @@ BOOST_AUTO_TEST_CASE(an_interrupted_iteration_has_not_happened) {
   for (const int threads : {1, 2})
     for (const MethodOptions& method : methods(2000)) {
       ThreadLimit::set(threads);
-      Run disturbed_run(p, method, false), undisturbed_run(p, method, false);
+      const bool penalised = threads == 2 && is_proximal(method);
+      Run disturbed_run(p, method, false, penalised), undisturbed_run(p, method, false, penalised);
       Training<double>&training = disturbed_run.training, &undisturbed = undisturbed_run.training;
       Watch watch = never();
       std::vector<TrainingRecord> records(10);
@@ -170,6 +174,41 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(vectors_of_controls_end_with_whole_groups, T, Scal
       BOOST_TEST(reinterpret_cast<std::uintptr_t>(vector->data()) % 64 == 0u);
       for (Index n = size; n < whole_size; ++n) BOOST_TEST(vector->data()[n] == T(0));
     }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_proximal_map_is_the_minimiser_of_its_definition) {
+  Draw draw(13);
+  Network net(3, 3, 4, 1, named("euler"), Activation::tanh, true, false, true, 1.0);
+  const Regulariser regulariser{{L1{0.7, {}}, L1{0.2, {{{"K", "h"}}}}, Tikhonov{0.3, {}}}};
+  const Range bias = net.parts[1].place;
+  const WeightedL1 penalty = weighted_l1(net, regulariser, {bias});
+  for (int trial = 0; trial < 20; ++trial) {
+    const std::vector<double> u = draw.normals(net.control_size());
+    const double step = std::exp(draw.normal());
+    std::vector<double> moved = u;
+    penalty.apply_prox(step, moved.data());
+    const auto minimised = [&](const std::vector<double>& v) {
+      double distance = 0;
+      for (std::size_t n = 0; n < v.size(); ++n) distance += (v[n] - u[n]) * (v[n] - u[n]);
+      return step * penalty.value(v.data()) + distance / 2;
+    };
+    const double least = minimised(moved);
+    for (std::size_t n = 0; n < u.size(); ++n) {
+      const auto place = static_cast<Index>(n);
+      if (bias.begin <= place && place < bias.end) BOOST_TEST(moved[n] == u[n]);
+      for (const double change : {-1e-4, 1e-4}) {
+        std::vector<double> other = moved;
+        other[n] += change;
+        if (place < bias.begin || place >= bias.end) BOOST_TEST(minimised(other) > least);
+      }
+    }
+    // The pseudo-gradient is the subgradient of least norm: the residual vanishes where it does.
+    std::vector<double> g(u.size()), v(u.size());
+    for (std::size_t n = 0; n < g.size(); ++n) g[n] = (moved[n] - u[n]) / step;
+    penalty.pseudo_gradient(moved.data(), g.data(), v.data(), net.control_size());
+    for (const double number : v) BOOST_TEST(std::abs(number) <= 1e-12);
+    BOOST_TEST(std::sqrt(penalty.squared_residual(moved.data(), g.data())) <= 1e-12);
   }
 }
 

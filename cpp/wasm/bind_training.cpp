@@ -42,10 +42,17 @@ void start_training(Experiment* experiment, const double* u, const char* method,
                     double tolerance) {
   Experiment& e = *experiment;
   e.training.reset();
-  e.evaluator = std::make_unique<SamplesEvaluator<double>>(e.net, e.data(), e.objective);
+  const MethodOptions options = method_of(method, settings);
+  Objective objective = e.objective;
+  WeightedL1 penalty;
+  if (is_proximal(options)) {
+    penalty = weighted_l1(e.net, e.objective.regulariser, {});
+    objective.regulariser = objective.regulariser.smooth_part();
+  }
+  e.evaluator = std::make_unique<SamplesEvaluator<double>>(e.net, e.data(), objective);
   const Constraints constraints{
       .frozen = {}, .simplex = e.simplex ? e.net.steps() : Range{0, 0}, .total = e.net.horizon};
-  e.training.emplace(*e.evaluator, u, method_of(method, settings), constraints, tolerance);
+  e.training.emplace(*e.evaluator, u, options, constraints, tolerance, 0, 0, std::move(penalty));
   e.training->start(e.watch);
 }
 

@@ -80,6 +80,16 @@ def interop() -> Rows:
     return rows
 
 
+def bridges() -> Rows:
+    """Return what the ways from PyTorch and JAX to the core and back take, forward and backward."""
+    rows: Rows = [("job", "predict and pull_back", "OCDLayer (times the core)", "flow of JAX (times the core)")]
+    for row in stored("interop")["rows"]:
+        seconds, ratios = row["seconds"], row["times_the_core"]
+        taken = [f"{duration(seconds[name])} ({ratio:.1f})" for name, ratio in ratios.items()]
+        rows.append((row["job"], duration(seconds["predict and pull_back"]), *taken))
+    return rows
+
+
 def optimisers() -> Rows:
     """Return how many evaluations a chain needs for the loss that Algorithm 2 ends with."""
     rows: Rows = [("data", "evaluations of Algorithm 2", "of the chain", "median ratio")]
@@ -186,6 +196,7 @@ TABLES: dict[str, Callable[[], Rows]] = {
         growth,
         memory,
         interop,
+        bridges,
         optimisers,
         evaluations,
         pruning,

@@ -15,7 +15,6 @@ export function percent(share) {
 export const STATUS_SENTENCES = {
   gradient: "done: the gradient is 0",
   step: "done: steps are below roundoff",
-  loss: "done: the loss is 0",
   no_progress: "done: no step lowers the loss",
   most_iterations: "done: a training makes up to 100000 iterations here",
   not_finite: "the numbers left the finite range: try a shorter horizon or smaller steps",

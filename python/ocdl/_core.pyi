@@ -95,12 +95,29 @@ class Network(metaclass=pybind11_type):
     ) -> NDArray[Any]: ...
 
     # These take any objects, and return None where one has to be converted or explained first, or where what they would
-    # return is not finite; `pull_back` (gradient, input gradient, costates or None).
+    # return is not finite; `pull_back` (gradient, input gradient, costates or None), which without `require_finite`
+    # returns numbers that are not finite as well.
     def predict(self, u: object, X: object) -> NDArray[Any] | None: ...
     def final_state(self, u: object, X: object) -> NDArray[Any] | None: ...
     def pull_back(
-        self, u: object, X: object, output_slopes: object, state_slopes: object, with_costates: bool
+        self,
+        u: object,
+        X: object,
+        output_slopes: object,
+        state_slopes: object,
+        with_costates: bool,
+        require_finite: bool = True,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None] | None: ...
+
+# Tensors of a library with DLPack's C functions, such as PyTorch; None where one is no plain tensor in C order on the
+# CPU, does not fit, or something is not finite. `tensor_forward` has the vector of controls and the result;
+# `tensor_vjp` the gradients by x and by each part, None where none is needed.
+def tensor_forward(
+    net: Network, x: object, parts: tuple[object, ...], of_outputs: bool
+) -> tuple[NDArray[Any], Any] | None: ...
+def tensor_vjp(
+    net: Network, vector: object, x: object, cotangent: object, of_outputs: bool, needs: tuple[bool, ...]
+) -> tuple[Any, ...] | None: ...
 
 # name -> (largest slope, whether it has a kink at 0, the |z| from which on it is flat)
 def activations() -> dict[str, tuple[float, bool, float]]: ...
@@ -136,6 +153,9 @@ class Objective(metaclass=pybind11_type):
         mean: bool,
         penalties: Sequence[tuple[str, float, Sequence[str] | None]],
     ) -> None: ...
+
+    # without the penalties that have no gradient where a control is 0
+    def smooth_part(self) -> Objective: ...
 
     # As `Network.predict` they return None where there is more to do; `value_and_grad` (value, gradient, input gradient
     # or None).
@@ -315,6 +335,8 @@ def sum_nodes(table: NDArray[np.float64], first_row: int, all_rows: int) -> list
 
 class Method(metaclass=pybind11_type):
     def __init__(self, name: str, settings: dict[str, Any]) -> None: ...
+    @property
+    def is_proximal(self) -> bool: ...
 
 class StopFlag(metaclass=pybind11_type):
     def __init__(self) -> None: ...
@@ -336,6 +358,8 @@ class Training(metaclass=pybind11_type):  # made by make_training
     @property
     def evaluations(self) -> int: ...
     def controls(self) -> NDArray[Any]: ...
+    # the controls of the last trial, where it has failed because the objective is not finite there
+    def nonfinite_trial(self) -> NDArray[Any] | None: ...
     def state(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any]) -> None: ...
     # (objective or NaN, score), or None if the flag has stopped it
@@ -351,8 +375,8 @@ def make_training(
     simplex: bool,
     tolerance: float,
     least_decrease: float,
-    first_value: float,
     seconds: float,
+    objective: Objective,
 ) -> Training: ...
 @overload
 def make_training(
@@ -364,6 +388,6 @@ def make_training(
     simplex: bool,
     tolerance: float,
     least_decrease: float,
-    first_value: float,
     seconds: float,
+    objective: Objective,
 ) -> Training: ...

@@ -1,5 +1,12 @@
 """Flows as modules of PyTorch; needs the extra ``ocdl[torch]``."""
 
-from ocdl.interop.torch_layer import OCDLayer as OCDLayer
+from ocdl.interop.extras import missing
+
+try:
+    from ocdl.interop.torch_layer import OCDLayer as OCDLayer
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise missing("ocdl.torch", "PyTorch", "torch") from error
 
 __all__ = ["OCDLayer"]

@@ -42,7 +42,7 @@ class Score {
         sum_over_rows(outputs_ + 1, [&](const Data<T>& data, Range rows, double* sums) {
           for (Index i = rows.begin; i < rows.end; ++i) {
             sums[outputs_] += data.weight(i);
-            for (Index o = 0; o < outputs_; ++o) sums[o] += data.weight(i) * shifted(data, i, o);
+            for (Index o = 0; o < outputs_; ++o) sums[o] = fma(data.weight(i), shifted(data, i, o), sums[o]);
           }
         });
     spread_ = sum_over_rows(outputs_, [&](const Data<T>& data, Range rows, double* sums) {
@@ -50,7 +50,7 @@ class Score {
         for (Index o = 0; o < outputs_; ++o) {
           const double mean = moments[static_cast<std::size_t>(o)] / moments.back();
           const double distance = shifted(data, i, o) - mean;
-          sums[o] += data.weight(i) * distance * distance;
+          sums[o] = fma(data.weight(i) * distance, distance, sums[o]);
         }
     });
   }
@@ -93,7 +93,7 @@ class Score {
     mean_of(loss_, outputs_, row_.data());
     for (Index o = 0; o < outputs_; ++o) {
       const double residual = target(data, i, o) - row_[static_cast<std::size_t>(o)];
-      sums[o] += data.weight(i) * residual * residual;
+      sums[o] = fma(data.weight(i) * residual, residual, sums[o]);
     }
   }
 };

@@ -131,7 +131,7 @@ template <bool IsPlane, class T>
   };
   switch (activation) {
     case Activation::tanh:
-      return apply([&](Index n) { return one - load(k + n) * load(k + n); });
+      return apply([&](Index n) { return fnma(load(k + n), load(k + n), one); });
     case Activation::sigmoid:
       return apply([&](Index n) { return load(k + n) * (one - load(k + n)); });
     case Activation::softplus:

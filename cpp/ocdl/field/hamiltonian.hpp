@@ -84,7 +84,7 @@ struct Hamiltonian {
       for (Index k = 0; k < dim; ++k, out += lanes<T>) {
         Pack<T> sum{};
         for (Index l = 0; l < dim; ++l)
-          sum += broadcast<T>(u.K(l, row) * u.K(l, k)) * load(slope + l * tile_width<T>);
+          multiply_add(sum, broadcast<T>(u.K(l, row) * u.K(l, k)), load(slope + l * tile_width<T>));
         store<T>(out, upper ? sum : -sum);
       }
     }

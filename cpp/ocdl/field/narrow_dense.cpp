@@ -126,7 +126,7 @@ void costates(const T* K, T h, const Combination<T>& state, const T* k, const T*
         const Pack<T> value = load(k + n + i * width);
         if constexpr (WantsDot) multiply_add(dot, w[i], value);
         if constexpr (IsTanh)
-          w[i] *= T(1) - value * value;
+          w[i] *= fnma(value, value, broadcast<T>(T(1)));
         else
           w[i] *= load(slope + n + i * width);
         if constexpr (!InOnePass) store<T>(delta + n + i * width, w[i]);

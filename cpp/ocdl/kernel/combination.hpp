@@ -171,7 +171,7 @@ template <class T>
 Index first_non_finite(const T* values, Index begin, Index end) {
   Pack<T> zero{};
   Index n = begin;
-  for (; n + lanes<T> <= end; n += lanes<T>) zero += load(values + n) * broadcast<T>(T(0));
+  for (; n + lanes<T> <= end; n += lanes<T>) multiply_add(zero, load(values + n), broadcast<T>(T(0)));
   const bool whole_packs_finite = sum_lanes<T>(zero) == T(0);
   for (n = whole_packs_finite ? n : begin; n < end; ++n)
     if (!is_finite(values[n])) return n;

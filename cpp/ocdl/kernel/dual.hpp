@@ -22,12 +22,12 @@ struct Dual {
   friend constexpr Dual operator-(Dual a) { return {-a.value, -a.derivative}; }
   friend constexpr Dual operator+(Dual a, Dual b) { return {a.value + b.value, a.derivative + b.derivative}; }
   friend constexpr Dual operator-(Dual a, Dual b) { return {a.value - b.value, a.derivative - b.derivative}; }
-  friend constexpr Dual operator*(Dual a, Dual b) {
-    return {a.value * b.value, a.value * b.derivative + a.derivative * b.value};
+  friend Dual operator*(Dual a, Dual b) {
+    return {a.value * b.value, ocdl::fma(a.derivative, b.value, a.value * b.derivative)};
   }
-  friend constexpr Dual operator/(Dual a, Dual b) {
+  friend Dual operator/(Dual a, Dual b) {
     const T quotient = a.value / b.value;
-    return {quotient, (a.derivative - quotient * b.derivative) / b.value};
+    return {quotient, ocdl::fnma(quotient, b.derivative, a.derivative) / b.value};
   }
   Dual& operator+=(Dual other) { return *this = *this + other; }
   Dual& operator-=(Dual other) { return *this = *this - other; }
@@ -83,11 +83,11 @@ struct DualPack {
     return {a.value - b.value, a.derivative - b.derivative};
   }
   friend DualPack operator*(DualPack a, DualPack b) {
-    return {a.value * b.value, a.value * b.derivative + a.derivative * b.value};
+    return {a.value * b.value, ocdl::fma(a.derivative, b.value, a.value * b.derivative)};
   }
   friend DualPack operator/(DualPack a, DualPack b) {
     const Pack<T> quotient = a.value / b.value;
-    return {quotient, (a.derivative - quotient * b.derivative) / b.value};
+    return {quotient, ocdl::fnma(quotient, b.derivative, a.derivative) / b.value};
   }
   DualPack& operator+=(DualPack other) { return *this = *this + other; }
   DualPack& operator-=(DualPack other) { return *this = *this - other; }
@@ -105,12 +105,26 @@ inline DualPack<T> select(Mask mask, DualPack<T> a, DualPack<T> b) {
   return {select(mask, a.value, b.value), select(mask, a.derivative, b.derivative)};
 }
 
-/// Three multiply-adds, each fused in the one way there is.
-template <std::floating_point T>
-inline void multiply_add(DualPack<T>& sum, DualPack<T> a, DualPack<T> b) {
-  sum.value += a.value * b.value;
-  sum.derivative += a.value * b.derivative;
-  sum.derivative += a.derivative * b.value;
+/// Dual numbers, alone or in packs.
+template <class D>
+concept DualArithmetic = requires(D x) {
+  x.value;
+  x.derivative;
+};
+
+template <DualArithmetic D>
+[[gnu::always_inline]] inline D fma(D a, D b, D c) {
+  const auto derivative = fma(a.value, b.derivative, c.derivative);
+  return {fma(a.value, b.value, c.value), fma(a.derivative, b.value, derivative)};
+}
+template <DualArithmetic D>
+[[gnu::always_inline]] inline D fnma(D a, D b, D c) {
+  const auto derivative = fnma(a.value, b.derivative, c.derivative);
+  return {fnma(a.value, b.value, c.value), fnma(a.derivative, b.value, derivative)};
+}
+template <DualArithmetic D>
+[[gnu::always_inline]] inline D fms(D a, D b, D c) {
+  return fma(a, b, -c);
 }
 
 namespace detail {
@@ -183,7 +197,7 @@ template <DualScalar T>
 inline Pack<T> tanh(Pack<T> x) {
   using Real = detail::RealOf<T>;
   const Pack<Real> value = tanh<Real>(x.value);
-  return {value, (Real(1) - value * value) * x.derivative};
+  return {value, fnma(value, value, broadcast<Real>(1)) * x.derivative};
 }
 
 template <DualScalar T>

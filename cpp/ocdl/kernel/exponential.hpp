@@ -21,8 +21,7 @@
 /// the multiplications of a polynomial for e^v itself.
 ///
 /// Polynomials are minimax fits (Remez exchange in 50 digits) over the reduced interval, weighted so that the
-/// relative error of the function they stand in is levelled. No sum has two products for terms, so there is
-/// one way to fuse it and the bits do not depend on where a function is inlined.
+/// relative error of the function they stand in is levelled.
 namespace ocdl {
 
 namespace detail {
@@ -62,8 +61,16 @@ inline Pack<T> magnitude(Pack<T> x) {
 /// c[0] + c[1] z + c[2] z^2 + ...
 template <std::floating_point T, std::size_t terms>
 inline Pack<T> polynomial(const std::array<T, terms>& c, Pack<T> z) {
-  Pack<T> sum = c[terms - 1] * z + c[terms - 2];
-  for (std::size_t i = terms - 2; i-- > 0;) sum = sum * z + c[i];
+  Pack<T> sum = fma(broadcast<T>(c[terms - 1]), z, broadcast<T>(c[terms - 2]));
+  for (std::size_t i = terms - 2; i-- > 0;) sum = fma(sum, z, broadcast<T>(c[i]));
+  return sum;
+}
+
+/// c[0] + c[1] z + ... + z^terms.
+template <std::floating_point T, std::size_t terms>
+inline Pack<T> monic_polynomial(const std::array<T, terms>& c, Pack<T> z) {
+  Pack<T> sum = z + c[terms - 1];
+  for (std::size_t i = terms - 1; i-- > 0;) sum = fma(sum, z, broadcast<T>(c[i]));
   return sum;
 }
 
@@ -114,20 +121,20 @@ struct ReducedExponential {
 /// For underflow <= x / ln 2 <= overflow.
 template <std::floating_point T>
 [[gnu::always_inline]] inline ReducedExponential<T> reduce_exponential(Pack<T> x) {
-  constexpr T log2_e = std::numbers::log2e_v<T>;
+  const Pack<T> log2_e = broadcast<T>(std::numbers::log2e_v<T>), to_integer = broadcast<T>(rounder<T>);
   constexpr int extreme = exponent_bias<T> - std::numeric_limits<T>::digits;
-  Pack<T> rounded = x * log2_e + rounder<T>;
-  Pack<T> rounded_normal = clamp_exponential<T, -extreme, extreme>(x) * log2_e + rounder<T>;
+  Pack<T> rounded = fma(x, log2_e, to_integer);
+  Pack<T> rounded_normal = fma(clamp_exponential<T, -extreme, extreme>(x), log2_e, to_integer);
   Pack<T> n = rounded - rounder<T>;
-  Pack<T> v = (x - n * ln2_high<T>)-n * ln2_low<T>;
+  Pack<T> v = fnma(n, broadcast<T>(ln2_low<T>), fnma(n, broadcast<T>(ln2_high<T>), x));
   Pack<T> h = v * T(0.5);
   Pack<T> z = h * h;
-  Pack<T> curve = z * polynomial(coth_coefficients<T>, z);
+  Pack<T> q = polynomial(coth_coefficients<T>, z);
   return {.power = power_of_rounded<T>(rounded_normal),
           .tail = power_of_rounded<T>(rounded - (rounded_normal - rounder<T>)),
           .v = v,
-          .above = T(1) + (curve + h),
-          .below = T(1) + (curve - h)};
+          .above = T(1) + fma(z, q, h),
+          .below = T(1) + fms(z, q, h)};
 }
 
 /// R(z) = (log((1 + s) / (1 - s)) - 2 s) / s^3,  z = s^2,  |s| <= (sqrt 2 - 1) / (sqrt 2 + 1).
@@ -155,7 +162,7 @@ template <std::floating_point T>
   using namespace detail;
   auto [power, tail, v, above, below] =
       reduce_exponential<T>(clamp_exponential<T, negligible<T>, overflow<T>>(x));
-  return (power * (v / below) - (T(1) - power)) * tail;  // subtracting +0 keeps the sign of v = -0
+  return fms(power, v / below, T(1) - power) * tail;  // subtracting +0 keeps the sign of v = -0
 }
 
 /// log(1 + x): minus infinity at -1, NaN below.
@@ -187,11 +194,12 @@ template <std::floating_point T>
   Pack<T> minus_j = (integers + exponent_bias<T>)-std::bit_cast<Pack<T>>(biased_j);
   minus_j = is_huge ? minus_j - T(huge_shift) : minus_j;
 
-  Pack<T> f = scaled * inverse_power - (T(1) - inverse_power);
+  Pack<T> f = fms(scaled, inverse_power, T(1) - inverse_power);
   Pack<T> s = f / (T(2) + f);
   Pack<T> z = s * s;
-  Pack<T> mantissa_log = f - s * (f - z * polynomial(log_coefficients<T>, z));
-  Pack<T> result = (mantissa_log - minus_j * ln2_low<T>)-minus_j * ln2_high<T>;
+  Pack<T> mantissa_log = fnma(s, fnma(z, polynomial(log_coefficients<T>, z), f), f);
+  Pack<T> result = fnma(minus_j, broadcast<T>(ln2_low<T>), mantissa_log);
+  result = fnma(minus_j, broadcast<T>(ln2_high<T>), result);
   result = x == infinity<T> ? x : result;
   result = x == T(-1) ? broadcast<T>(-infinity<T>) : result;
   return x < T(-1) ? broadcast<T>(std::numeric_limits<T>::quiet_NaN()) : result;

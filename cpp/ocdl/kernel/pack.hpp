@@ -8,8 +8,10 @@
 
 #include "ocdl/types.hpp"
 
-#if defined(__AVX512F__)
+#if defined(__FMA__) || defined(__AVX512F__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 /// A pack is one vector register: `lanes<T>` numbers that every operation treats alike.
@@ -110,10 +112,87 @@ inline Pack<T> minimum(Pack<T> a, Pack<T> b) {
 #endif
 }
 
-/// sum += a b.
+/// fma(a, b, c) = a b + c, fnma(a, b, c) = c - a b and fms(a, b, c) = a b - c of numbers and of packs,
+/// rounded once where the instruction set has fused multiply-adds, else twice. Compilers are told to fuse
+/// nothing themselves: so the source alone determines the bits on each instruction set.
 template <class P>
-inline void multiply_add(P& sum, P a, P b) {
-  sum += a * b;
+[[gnu::always_inline]] inline P fma(P a, P b, P c) {
+  return a * b + c;
+}
+template <class P>
+[[gnu::always_inline]] inline P fnma(P a, P b, P c) {
+  return c - a * b;
+}
+template <class P>
+[[gnu::always_inline]] inline P fms(P a, P b, P c) {
+  return a * b - c;
+}
+
+#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
+template <std::floating_point T>
+[[gnu::always_inline]] inline T fma(T a, T b, T c) {
+  if constexpr (std::is_same_v<T, float>)
+    return __builtin_fmaf(a, b, c);
+  else
+    return __builtin_fma(a, b, c);
+}
+template <std::floating_point T>
+[[gnu::always_inline]] inline T fnma(T a, T b, T c) {
+  return fma(-a, b, c);
+}
+template <std::floating_point T>
+[[gnu::always_inline]] inline T fms(T a, T b, T c) {
+  return fma(a, b, -c);
+}
+#endif
+
+#if defined(__AVX512F__)
+#define OCDL_FUSED_PACKS(name, instruction)                                                         \
+  [[gnu::always_inline]] inline Pack<double> name(Pack<double> a, Pack<double> b, Pack<double> c) { \
+    return Pack<double>(_mm512_##instruction##_pd(__m512d(a), __m512d(b), __m512d(c)));             \
+  }                                                                                                 \
+  [[gnu::always_inline]] inline Pack<float> name(Pack<float> a, Pack<float> b, Pack<float> c) {     \
+    return Pack<float>(_mm512_##instruction##_ps(__m512(a), __m512(b), __m512(c)));                 \
+  }
+#elif defined(__FMA__)
+#define OCDL_FUSED_PACKS(name, instruction)                                                         \
+  [[gnu::always_inline]] inline Pack<double> name(Pack<double> a, Pack<double> b, Pack<double> c) { \
+    return Pack<double>(_mm256_##instruction##_pd(__m256d(a), __m256d(b), __m256d(c)));             \
+  }                                                                                                 \
+  [[gnu::always_inline]] inline Pack<float> name(Pack<float> a, Pack<float> b, Pack<float> c) {     \
+    return Pack<float>(_mm256_##instruction##_ps(__m256(a), __m256(b), __m256(c)));                 \
+  }
+#endif
+#if defined(OCDL_FUSED_PACKS)
+OCDL_FUSED_PACKS(fma, fmadd)
+OCDL_FUSED_PACKS(fnma, fnmadd)
+OCDL_FUSED_PACKS(fms, fmsub)
+#undef OCDL_FUSED_PACKS
+#elif defined(__aarch64__)
+[[gnu::always_inline]] inline Pack<double> fma(Pack<double> a, Pack<double> b, Pack<double> c) {
+  return Pack<double>(vfmaq_f64(float64x2_t(c), float64x2_t(a), float64x2_t(b)));
+}
+[[gnu::always_inline]] inline Pack<float> fma(Pack<float> a, Pack<float> b, Pack<float> c) {
+  return Pack<float>(vfmaq_f32(float32x4_t(c), float32x4_t(a), float32x4_t(b)));
+}
+[[gnu::always_inline]] inline Pack<double> fnma(Pack<double> a, Pack<double> b, Pack<double> c) {
+  return Pack<double>(vfmsq_f64(float64x2_t(c), float64x2_t(a), float64x2_t(b)));
+}
+[[gnu::always_inline]] inline Pack<float> fnma(Pack<float> a, Pack<float> b, Pack<float> c) {
+  return Pack<float>(vfmsq_f32(float32x4_t(c), float32x4_t(a), float32x4_t(b)));
+}
+[[gnu::always_inline]] inline Pack<double> fms(Pack<double> a, Pack<double> b, Pack<double> c) {
+  return fma(a, b, -c);
+}
+[[gnu::always_inline]] inline Pack<float> fms(Pack<float> a, Pack<float> b, Pack<float> c) {
+  return fma(a, b, -c);
+}
+#endif
+
+/// sum += a b, fused as `fma`.
+template <class P>
+[[gnu::always_inline]] inline void multiply_add(P& sum, P a, P b) {
+  sum = fma(a, b, sum);
 }
 
 /// The same bits, read as integers or as numbers.

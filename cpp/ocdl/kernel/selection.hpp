@@ -9,23 +9,51 @@
 /// number is judged by its real part, a dual number without its derivative.
 namespace ocdl {
 
-/// |value| of each lane.
+/// The value of each lane.
 template <std::floating_point T>
-Pack<T> value_size(Pack<T> x) {
-  return detail::magnitude<T>(x);
+Pack<T> values(Pack<T> x) {
+  return x;
 }
 template <ComplexScalar T>
-double value_size(T x) {
-  return std::abs(x.real());
+double values(T x) {
+  return x.real();
 }
 template <DualScalar T>
-auto value_size(Pack<T> x) {
-  return value_size<detail::RealOf<T>>(x.value);
+auto values(Pack<T> x) {
+  return x.value;
 }
 
-/// Sizes of values, a lane each.
+/// Values, a lane each.
 template <class T>
-using Sizes = decltype(value_size<T>(Pack<T>{}));
+using Values = decltype(values<T>(Pack<T>{}));
+
+/// |value| of each lane.
+template <class T>
+Values<T> value_size(Pack<T> x) {
+  if constexpr (ComplexScalar<T>)
+    return std::abs(x.real());
+  else
+    return detail::magnitude<Passive<T>>(values<T>(x));
+}
+
+/// What a comparison of values yields.
+template <class T>
+using LaneMask = decltype(Values<T>{} > Values<T>{});
+
+/// Values as numbers that carry nothing along.
+template <class T>
+Pack<T> to_pack(Values<T> x) {
+  if constexpr (DualScalar<T>)
+    return {x, Values<T>{}};
+  else
+    return Pack<T>(x);
+}
+
+/// The lanes of `mask` that are not in `other`.
+template <class Mask>
+Mask exclude(Mask mask, Mask other) {
+  return mask & (mask ^ other);
+}
 
 /// Whether any lane of the mask is set.
 template <class Mask>

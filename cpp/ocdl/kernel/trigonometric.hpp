@@ -77,12 +77,13 @@ template <std::floating_point T>
   constexpr T shift = T(1.5 * power_of_two(fraction_bits<T>));  // adding it rounds; n is in the low bits
   constexpr int sign_shift = 8 * sizeof(T) - 2;                 // from bit 1 of n to the sign
   Pack<T> size = magnitude<T>(x);
-  Pack<T> rounded = size * T(2 / std::numbers::pi) + shift;
+  Pack<T> rounded = fma(size, broadcast<T>(T(2 / std::numbers::pi)), broadcast<T>(shift));
   Pack<T> r = size;
-  for (T part : QuarterTurn<T>::parts) r = r - (rounded - shift) * part;
+  for (T part : QuarterTurn<T>::parts) r = fnma(rounded - shift, broadcast<T>(part), r);
   Pack<T> z = r * r;
-  Pack<T> sine = r + (r * z) * polynomial(sine_coefficients<T>, z);
-  Pack<T> cosine = T(1) - z * (T(0.5) - z * polynomial(cosine_coefficients<T>, z));
+  Pack<T> sine = fma(r * z, polynomial(sine_coefficients<T>, z), r);
+  Pack<T> cosine = fnma(z, polynomial(cosine_coefficients<T>, z), broadcast<T>(T(0.5)));
+  cosine = fnma(z, cosine, broadcast<T>(T(1)));
 
   BitPack<T> n = to_bits<T>(rounded);
   BitPack<T> swapped = (to_bits<T>(sine) ^ to_bits<T>(cosine)) & -(n & 1);

@@ -71,7 +71,8 @@ template <class T, class Record>
 Wide<T> tile_loss(const Record& record, const OutputTile<T>& tile, T* dz) {
   Pack<T> sum{};
   for (Index lane = 0; lane < tile_width<T>; lane += lanes<T>) {
-    sum += record.evaluate(tile, lane, dz);
+    const Pack<T> loss = record.evaluate(tile, lane, dz);
+    multiply_add(sum, load(tile.weights + lane), loss);
     sum += detail::marked_overflow(tile, lane, dz);
   }
   return Wide<T>(sum_lanes<T>(sum));

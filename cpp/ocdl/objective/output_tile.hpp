@@ -18,10 +18,10 @@
 ///       static void mean(Index outputs, double* row);
 ///     };
 ///
-/// `evaluate` returns the weighted loss of a pack of samples and, unless dz is null, writes its derivative by
-/// the outputs. All are computed from z: no logarithm of a rounded probability. Their second derivative
-/// follows by dual numbers; `gauss_newton` says what of it a Gauss-Newton product keeps. `mean` turns outputs
-/// into what they stand for.
+/// `evaluate` returns the loss of a pack of samples and, unless dz is null, writes the derivative of the
+/// weighted loss by the outputs. All are computed from z: no logarithm of a rounded probability. Their second
+/// derivative follows by dual numbers; `gauss_newton` says what of it a Gauss-Newton product keeps. `mean`
+/// turns outputs into what they stand for.
 namespace ocdl {
 
 enum class TargetKind { classes, numbers };
@@ -57,18 +57,19 @@ struct OutputTile {
   const T* weights;
 };
 
-/// The sum over the outputs of a loss that takes them one by one: of_output(z, c) = {loss, slope}.
+/// The sum over the outputs of a loss that takes them one by one: add_output(z, c, sum) = {sum + loss,
+/// slope}.
 template <class T, class F>
-Pack<T> sum_over_outputs(const OutputTile<T>& tile, Index lane, T* dz, const F& of_output) {
+Pack<T> sum_over_outputs(const OutputTile<T>& tile, Index lane, T* dz, const F& add_output) {
   const Pack<T> weight = load(tile.weights + lane);
   Pack<T> sum{};
   for (Index o = 0; o < tile.outputs; ++o) {
     const Index at = o * tile_width<T> + lane;
-    const auto [loss, slope] = of_output(load(tile.z + at), load(tile.targets + at));
-    sum += loss;
+    const auto [next, slope] = add_output(load(tile.z + at), load(tile.targets + at), sum);
+    sum = next;
     if (dz) store<T>(dz + at, weight * slope);
   }
-  return weight * sum;
+  return sum;
 }
 
 /// C(z) = 1 / (1 + exp(-z)) and C(-z) = 1 - C(z), each with all its digits.

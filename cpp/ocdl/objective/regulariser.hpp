@@ -10,7 +10,7 @@
 namespace ocdl {
 
 /// All penalties: a row each. A penalty is a record, one file in `penalties/`: its name, whether it is
-/// `kinked` where a control is 0, its weight, the parts of the controls that it acts on, and
+/// `nonsmooth` where a control is 0, its weight, the parts of the controls that it acts on, and
 /// `add(net, controls, gradient)`, which returns its value and adds its gradient unless that is null.
 using Penalty = std::variant<Tikhonov,        //
                              L1,              //
@@ -32,6 +32,15 @@ struct Regulariser {
   std::vector<Penalty> penalties;
 
   bool none() const { return penalties.empty(); }
+
+  /// The penalties that have a gradient everywhere.
+  Regulariser smooth_part() const {
+    Regulariser result = *this;
+    std::erase_if(result.penalties, [](const Penalty& penalty) {
+      return std::visit([](const auto& record) { return record.nonsmooth; }, penalty);
+    });
+    return result;
+  }
 
   /// R(u), adding its gradient unless that is null.
   template <class T>

@@ -6,6 +6,7 @@ namespace ocdl {
 
 struct AdamOptions {
   static constexpr std::string_view name = "Adam";
+  static constexpr bool is_proximal = false;  ///< takes the subgradient
   double lr, beta1, beta2, epsilon;
   Index batch_size;    ///< 0: all samples
   std::uint64_t seed;  ///< of the batches: the training's, no setting
@@ -85,8 +86,8 @@ class Adam : public Method<T> {
             correct2 = T(1 / (1 - std::pow(options_.beta2, t)));
     const T *m_before = first_moment_.data(), *v_before = second_moment_.data();
     T *m = next_first_moment_.data(), *v = next_second_moment_.data(), *d = direction_.data();
-    for (Index n = begin; n < end; ++n) m[n] = beta1 * m_before[n] + (1 - beta1) * g[n];
-    for (Index n = begin; n < end; ++n) v[n] = beta2 * v_before[n] + (1 - beta2) * g[n] * g[n];
+    for (Index n = begin; n < end; ++n) m[n] = fma(beta1, m_before[n], (1 - beta1) * g[n]);
+    for (Index n = begin; n < end; ++n) v[n] = fma(beta2, v_before[n], (1 - beta2) * g[n] * g[n]);
     for (Index n = begin; n < end; ++n) d[n] = correct1 * m[n] / (std::sqrt(correct2 * v[n]) + epsilon);
   }
 

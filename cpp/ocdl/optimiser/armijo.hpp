@@ -6,6 +6,7 @@ namespace ocdl {
 
 struct ArmijoOptions {
   static constexpr std::string_view name = "Armijo";
+  static constexpr bool is_proximal = true;
   double c, shrink, grow, first_step, max_step;
   int max_trials;
 
@@ -20,8 +21,8 @@ struct ArmijoOptions {
   }
 };
 
-/// u~ = P(u - t g), with the largest t of the sequence t, shrink t, shrink^2 t, ... for which
-///     J(u~) <= J(u) + c <g, u~-u>;
+/// u~ = prox(P(u - t g)), with the largest t of the sequence t, shrink t, shrink^2 t, ... for which
+///     J(u~) <= J(u) + c (<g, u~-u> + R(u~) - R(u));
 /// the next iteration starts with min(max_step, grow t).
 template <class T>
 class Armijo : public Method<T> {
@@ -36,11 +37,12 @@ class Armijo : public Method<T> {
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
     double t = first_trial_;
     for (int trial = 1; trial <= options_.max_trials; ++trial, t *= options_.shrink) {
-      problem.move(at, at.gradient, -t, next_.controls);
+      problem.descend(at, t, next_.controls);
       const Displacement moved = problem.displacement(at, next_.controls);
       if (moved.squared == 0) return {Status::step, trial, 1 / t};
       problem.evaluate(next_);
-      if (is_sufficient<T>(next_.value, at.value + options_.c * moved.slope, at.value)) {
+      const double predicted = moved.slope + (next_.penalty - at.penalty);
+      if (is_sufficient<T>(next_.value, fma(options_.c, predicted, at.value), at.value)) {
         std::swap(at, next_);
         first_trial_ = std::min(options_.max_step, options_.grow * t);
         return {Status::running, trial, 1 / t};

@@ -6,6 +6,7 @@ namespace ocdl {
 
 struct BacktrackingOptions {
   static constexpr std::string_view name = "Backtracking";
+  static constexpr bool is_proximal = true;
   double L0, rho_up, rho_down;
   int max_trials;
 
@@ -18,8 +19,9 @@ struct BacktrackingOptions {
   }
 };
 
-/// Algorithm 2: u~ = P(u - g/L), with the smallest L of the sequence L, rho_up L, rho_up^2 L, ... for which
-///     J(u~) <= J(u) + <g, u~-u> + L/2 |u~-u|^2;
+/// Algorithm 2: u~ = prox(P(u - g/L)), with the smallest L of the sequence L, rho_up L, rho_up^2 L, ... for
+/// which
+///     F(u~) <= F(u) + <g, u~-u> + L/2 |u~-u|^2;
 /// the next iteration starts with rho_down L.
 template <class T>
 class Backtracking : public Method<T> {
@@ -32,11 +34,11 @@ class Backtracking : public Method<T> {
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
     double L = lipschitz_;
     for (int trial = 1; trial <= options_.max_trials; ++trial) {
-      problem.move(at, at.gradient, -1 / L, next_.controls);
+      problem.descend(at, 1 / L, next_.controls);
       const Displacement moved = problem.displacement(at, next_.controls);
       if (moved.squared == 0) return {Status::step, trial, L};
       problem.evaluate(next_);
-      const double bound = at.value + moved.slope + L / 2 * moved.squared;
+      const double bound = fma(L / 2, moved.squared, at.smooth_value + moved.slope) + next_.penalty;
       if (is_sufficient<T>(next_.value, bound, at.value)) {
         std::swap(at, next_);
         lipschitz_ = within_range(options_.rho_down * L);

@@ -6,17 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "ocdl/types.hpp"
+#include "ocdl/kernel/vector_arithmetic.hpp"
 
 namespace ocdl {
-
-/// Loops over vectors of controls may take so many numbers at a time: a vector's memory ends with whole ones.
-inline constexpr Index control_group = 16;
-
-/// The length of a vector with the zeros behind it.
-constexpr Index whole_groups(Index size) {
-  return (size + control_group - 1) / control_group * control_group;
-}
 
 /// Memory that the system hands out with zeros, page by page as it is used: to fill gigabytes with them would
 /// take longer than an interrupt may wait. It begins with a line of the cache, as a load that crosses two

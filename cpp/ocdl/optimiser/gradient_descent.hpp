@@ -6,6 +6,7 @@ namespace ocdl {
 
 struct GradientDescentOptions {
   static constexpr std::string_view name = "GradientDescent";
+  static constexpr bool is_proximal = true;
   double step;
 
   template <class V>
@@ -14,7 +15,7 @@ struct GradientDescentOptions {
   }
 };
 
-/// Algorithm 1: u <- P(u - step g).
+/// Algorithm 1: u <- prox(P(u - step g)).
 template <class T>
 class GradientDescent : public Method<T> {
  public:
@@ -24,7 +25,7 @@ class GradientDescent : public Method<T> {
       : options_(options), next_(problem.size()) {}
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
-    problem.move(at, at.gradient, -options_.step, next_.controls);
+    problem.descend(at, options_.step, next_.controls);
     const Displacement moved = problem.displacement(at, next_.controls);
     if (moved.squared == 0) return {Status::step};
     problem.evaluate(next_);

@@ -9,6 +9,7 @@ namespace ocdl {
 
 struct LBFGSOptions {
   static constexpr std::string_view name = "LBFGS";
+  static constexpr bool is_proximal = true;
   Index memory;
   int max_trials;
 
@@ -24,6 +25,10 @@ struct LBFGSOptions {
 /// With steps on the simplex: the gradient and the direction are reduced to the face on which the steps can
 /// move, and the search goes along the projected arc P(u + t d), t = 1, 1/2, 1/4, ..., until
 ///     J(u~) <= J(u) + c1 <g, u~-u>.
+///
+/// With a penalty R it is orthant-wise (OWL-QN, Andrew and Gao 2007): the pseudo-gradient takes the place of
+/// g, the direction is set to 0 where it does not descend by itself, and the arc ends at the boundary of the
+/// orthant. The pairs are those of F.
 template <class T>
 class LBFGS : public Method<T> {
  public:
@@ -35,6 +40,7 @@ class LBFGS : public Method<T> {
         whole_size_(whole_groups(problem.size())),
         search_(problem.size(), options.max_trials),
         direction_(static_cast<std::size_t>(problem.size())),
+        pseudo_gradient_(problem.is_penalised() ? direction_.size() : 0),
         moves_(static_cast<std::size_t>(whole_size_ * (options.memory + 1))),
         changes_(moves_.size()) {
     for (Index row = 0; row <= options.memory; ++row)
@@ -94,23 +100,37 @@ class LBFGS : public Method<T> {
   WolfeSearch<T> search_;
   int search_trials_ = 0;
   ControlVector<T> direction_;
+  ControlVector<T> pseudo_gradient_;  ///< empty without a penalty
   ControlVector<T> moves_, changes_;
   std::vector<Pair> ring_;  ///< the last ones, and one that is not accepted yet
   std::int64_t pairs_ = 0;  ///< seen so far
 
   Pair& pair(std::int64_t k) { return ring_[static_cast<std::size_t>(k % (options_.memory + 1))]; }
 
+  const ControlVector<T>& gradient(const Iterate<T>& at) const {
+    return pseudo_gradient_.empty() ? at.gradient : pseudo_gradient_;
+  }
+
   /// direction = -H g by the two-loop recursion over the last `known` pairs; returns <g, direction>.
   double choose_direction(const TrainingProblem<T>& problem, const Iterate<T>& at, Index known) {
+    if (problem.is_penalised())
+      problem.penalty().pseudo_gradient(at.controls.data(), at.gradient.data(), pseudo_gradient_.data(),
+                                        size_);
+    const ControlVector<T>& g = gradient(at);
     T* d = direction_.data();
-    std::transform(at.gradient.begin(), at.gradient.end(), d, std::negate<>());
+    std::transform(g.begin(), g.end(), d, std::negate<>());
     reduce_to_face(problem, at, d);
     if (known > 0) {
-      const double slope = apply_model(problem, at.gradient.data(), d, pairs_ - known, pairs_ - 1);
-      if (!problem.is_constrained()) return slope;
+      const double slope = apply_model(problem, g.data(), d, pairs_ - known, pairs_ - 1);
+      if (!searches_arc(problem)) return slope;
       reduce_to_face(problem, at, d);
+      problem.penalty().align(g.data(), d);
     }
-    return dot(at.gradient.data(), d, size_);
+    return dot(g.data(), d, size_);
+  }
+
+  static bool searches_arc(const TrainingProblem<T>& problem) {
+    return problem.is_constrained() || problem.is_penalised();
   }
 
   /// d <- H d with the pairs first .. last, by the two-loop recursion over two pairs at a time: what the
@@ -124,7 +144,7 @@ class LBFGS : public Method<T> {
     for (std::int64_t k = last; k >= first; k -= 2) {
       Pair &here = at(k), &other = at(k - 1);
       here.factor = products[0] * here.inverse;
-      if (k > first) other.factor = (products[1] - here.factor * here.overlap) * other.inverse;
+      if (k > first) other.factor = fnma(here.factor, here.overlap, products[1]) * other.inverse;
       const T* next = k - 2 >= first ? at(k - 2).move : at(first).change;
       const T* second_next = k - 2 >= first ? at(k - 3).move : at(first + 1).change;
       products = add_two(-here.factor, here.change, k > first ? -other.factor : 0, other.change, d, next,
@@ -136,9 +156,9 @@ class LBFGS : public Method<T> {
     for (double& product : products) product *= scaling;
     for (std::int64_t k = first; k <= last; k += 2) {
       const Pair &here = at(k), &other = at(k + 1);
-      const double factor = here.factor - products[0] * here.inverse;
-      const double product = products[1] + factor * other.overlap;
-      const double other_factor = k < last ? other.factor - product * other.inverse : 0;
+      const double factor = fnma(products[0], here.inverse, here.factor);
+      const double product = fma(factor, other.overlap, products[1]);
+      const double other_factor = k < last ? fnma(product, other.inverse, other.factor) : 0;
       products = add_two(factor, here.move, other_factor, other.move, d, k + 2 <= last ? at(k + 2).change : g,
                          at(k + 3).change, whole_size_);
       problem.ask();
@@ -147,9 +167,9 @@ class LBFGS : public Method<T> {
   }
 
   bool search(TrainingProblem<T>& problem, const Iterate<T>& at, double slope, double first_step) {
-    const bool found = problem.is_constrained() ? search_arc(problem, at, first_step)
-                                                : search_.run(problem, at, direction_, slope, first_step);
-    if (!problem.is_constrained()) search_trials_ = search_.trials();
+    if (searches_arc(problem)) return search_arc(problem, at, first_step);
+    const bool found = search_.run(problem, at, direction_, slope, first_step);
+    search_trials_ = search_.trials();
     return found;
   }
 
@@ -157,10 +177,11 @@ class LBFGS : public Method<T> {
     Iterate<T>& next = search_.best();
     for (search_trials_ = 1; search_trials_ <= options_.max_trials; ++search_trials_, step /= 2) {
       problem.move(at, direction_, step, next.controls);
-      const Displacement moved = problem.displacement(at, next.controls);
+      problem.penalty().project_to_orthant(at.controls.data(), gradient(at).data(), next.controls.data());
+      const Displacement moved = problem.displacement(at, gradient(at), next.controls);
       if (moved.squared == 0) return false;
       problem.evaluate(next);
-      const double bound = at.value + WolfeSearch<T>::c1 * moved.slope;
+      const double bound = fma(WolfeSearch<T>::c1, moved.slope, at.value);
       if (moved.slope < 0 && is_sufficient<T>(next.value, bound, at.value)) return true;
     }
     --search_trials_;
@@ -172,18 +193,16 @@ class LBFGS : public Method<T> {
     Pair& latest = pair(pairs_);
     T *s = latest.move, *y = latest.change;
     const T* before = pair(std::max<std::int64_t>(pairs_ - 1, 0)).move;
-    const auto [product, s_squared, y_squared, overlap] = sum_chunks<4>(size_, [&](Index begin, Index end) {
-      for (Index n = begin; n < end; ++n) {
-        const auto i = static_cast<std::size_t>(n);
-        s[n] = to.controls[i] - from.controls[i];
-        y[n] = to.gradient[i] - from.gradient[i];
-      }
-      const auto sum = [&](const T* a, const T* b) {
-        return sum_terms(begin, end,
-                         [=](Index n) { return static_cast<double>(a[n]) * static_cast<double>(b[n]); });
-      };
-      return std::array{sum(s, y), sum(s, s), sum(y, y), sum(before, y)};
-    });
+    const auto [product, s_squared, y_squared, overlap] =
+        sum_chunks<double, 4>(size_, [&](Index begin, Index end) {
+          for (Index n = begin; n < end; ++n) {
+            const auto i = static_cast<std::size_t>(n);
+            s[n] = to.controls[i] - from.controls[i];
+            y[n] = to.gradient[i] - from.gradient[i];
+          }
+          const auto inner = [&](const T* a, const T* b) { return dot_range(a, b, begin, end); };
+          return std::array{inner(s, y), inner(s, s), inner(y, y), inner(before, y)};
+        });
     constexpr double least_cosine = 1e-10;
     if (!(product > least_cosine * std::sqrt(s_squared * y_squared))) return;
     latest.accept(product, y_squared, overlap);

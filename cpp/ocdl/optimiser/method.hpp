@@ -11,10 +11,10 @@
 namespace ocdl {
 
 /// Why a training ended, or that it has not.
-enum class Status { running, gradient, step, loss, no_progress, not_finite, decrease };
+enum class Status { running, gradient, step, no_progress, not_finite, decrease };
 
-inline constexpr std::array<std::string_view, 7> status_names = {
-    "running", "gradient", "step", "loss", "no_progress", "not_finite", "decrease"};
+inline constexpr std::array<std::string_view, 6> status_names = {"running",     "gradient",   "step",
+                                                                 "no_progress", "not_finite", "decrease"};
 
 /// What a method did in one iteration. `lipschitz` is the inverse of the step where a method has one, else
 /// NaN.
@@ -64,8 +64,8 @@ class Method {
 /// exceed `before`. Never for NaN.
 template <class T>
 bool is_sufficient(double value, double bound, double before) {
-  const double slack = 10 * static_cast<double>(std::numeric_limits<T>::epsilon()) * std::abs(before);
-  return value <= bound + slack && value <= before;
+  const double roundoff = 10 * static_cast<double>(std::numeric_limits<T>::epsilon());
+  return value <= fma(roundoff, std::abs(before), bound) && value <= before;
 }
 
 }  // namespace ocdl

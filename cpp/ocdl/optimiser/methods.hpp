@@ -13,8 +13,9 @@
 
 namespace ocdl {
 
-/// All methods: a row each. A method is a class with its settings, `Options`, which have their names and its
-/// name; it is made of them and the problem.
+/// All methods: a row each. A method is a class with its settings, `Options`, which have their names, its
+/// name and whether it `is_proximal`: takes an L1 penalty apart from the objective. It is made of them and
+/// the problem.
 template <template <class> class... Kind>
 struct MethodList {
   using Options = std::variant<typename Kind<double>::Options...>;
@@ -39,6 +40,10 @@ using Methods = MethodList<GradientDescent,  //
                            NewtonCG>;
 
 using MethodOptions = Methods::Options;
+
+inline bool is_proximal(const MethodOptions& method) {
+  return std::visit([](const auto& options) { return options.is_proximal; }, method);
+}
 
 template <class T>
 std::unique_ptr<Method<T>> make_method(const MethodOptions& options, const TrainingProblem<T>& problem) {

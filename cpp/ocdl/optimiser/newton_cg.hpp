@@ -7,6 +7,7 @@ namespace ocdl {
 
 struct NewtonCGOptions {
   static constexpr std::string_view name = "NewtonCG";
+  static constexpr bool is_proximal = false;
   Curvature curvature;
   double radius, forcing;
   int max_products, max_trials;
@@ -112,7 +113,7 @@ class NewtonCG : public Method<T> {
   /// roundoff, the gradient has to become smaller instead: J can no longer tell.
   bool is_acceptable(TrainingProblem<T>& problem, const Iterate<T>& at, double slope, double t) {
     if (!(slope < 0)) return false;
-    if (is_sufficient<T>(next_.value, at.value + c1 * slope, at.value)) return true;
+    if (is_sufficient<T>(next_.value, fma(c1, slope, at.value), at.value)) return true;
     const double noise = roundoff(at.value);
     return t == 1 && -slope <= noise && next_.value <= at.value + noise &&
            problem.stationarity(next_) < problem.stationarity(at);
@@ -142,7 +143,7 @@ class NewtonCG : public Method<T> {
       const double ratio = next_squared / squared;
       squared = next_squared;
       for_chunks(size_, [&](Index begin, Index end) {
-        for (Index n = begin; n < end; ++n) d[n] = ratio * d[n] - r[n];
+        for (Index n = begin; n < end; ++n) d[n] = fms(ratio, d[n], r[n]);
       });
     }
     return false;
@@ -151,8 +152,8 @@ class NewtonCG : public Method<T> {
   /// The t > 0 at which |s + t d| reaches the radius.
   double to_boundary(const double* s, const double* d) const {
     const double dd = dot(d, d, size_), sd = dot(s, d, size_), ss = dot(s, s, size_);
-    const double room = radius_ * radius_ - ss;
-    return room / (sd + std::sqrt(sd * sd + dd * std::max(room, 0.0)));
+    const double room = fms(radius_, radius_, ss);
+    return room / (sd + std::sqrt(fma(sd, sd, dd * std::max(room, 0.0))));
   }
 
   double adapted_radius(TrainingProblem<T>& problem, const Iterate<T>& at, double length, bool at_boundary) {
@@ -178,7 +179,7 @@ class NewtonCG : public Method<T> {
       step_[i] = static_cast<double>(next_.controls[i]) - static_cast<double>(at.controls[i]);
     std::copy(at.gradient.begin(), at.gradient.end(), gradient_.begin());
     model_.multiply(problem, at, s, curved_.data());
-    return -dot(gradient_.data(), s, size_) - 0.5 * dot(curved_.data(), s, size_);
+    return fnma(0.5, dot(curved_.data(), s, size_), -dot(gradient_.data(), s, size_));
   }
 
   /// By how much a refused step is shortened: to the minimum of the parabola through J, its slope and the

@@ -5,25 +5,27 @@
 
 #include "ocdl/evaluator/evaluator.hpp"
 #include "ocdl/kernel/combination.hpp"
-#include "ocdl/optimiser/arithmetic.hpp"
 #include "ocdl/optimiser/control_vector.hpp"
 #include "ocdl/optimiser/projection.hpp"
+#include "ocdl/optimiser/weighted_l1.hpp"
 
 namespace ocdl {
 
-/// Controls u with J(u) and its gradient.
+/// Controls u with J(u) = F(u) + R(u) and the gradient of F. R is what has no gradient everywhere, often 0.
 template <class T>
 struct Iterate {
   explicit Iterate(Index size)
       : controls(static_cast<std::size_t>(size)), gradient(static_cast<std::size_t>(size)) {}
 
   ControlVector<T> controls, gradient;
-  double value = 0;
+  double smooth_value = 0;  ///< F(u)
+  double penalty = 0;       ///< R(u)
+  double value = 0;         ///< J(u)
 };
 
 /// What becomes of the controls in a step from u to u~.
 struct Displacement {
-  double slope;    ///< <g, u~ - u>
+  double slope;    ///< <g, u~ - u>, with a gradient g
   double squared;  ///< |u~ - u|^2
 };
 
@@ -34,34 +36,54 @@ struct Constraints {
   double total = 1;
 };
 
-/// The minimisation of J over the controls that the constraints leave.
+/// The minimisation of J = F + R over the controls that the constraints leave, with F from the evaluator.
 template <class T>
 class TrainingProblem {
  public:
-  TrainingProblem(Evaluator<T>& evaluator, Constraints constraints)
+  TrainingProblem(Evaluator<T>& evaluator, Constraints constraints, WeightedL1 penalty = {})
       : evaluator_(evaluator),
         size_(evaluator.size()),
         constraints_(std::move(constraints)),
+        penalty_(std::move(penalty)),
         steps_(static_cast<std::size_t>(constrained().end - constrained().begin)),
         projected_(steps_.size()),
-        sorted_(steps_.size()) {}
+        sorted_(steps_.size()) {
+    Index begin = 0;
+    const auto end_range = [&](const Range& next) {
+      if (begin < next.begin) plain_.push_back({begin, next.begin});
+      begin = next.end;
+    };
+    std::vector<Range> others{constrained()};
+    for (const WeightedL1::Term& term : penalty_.terms)
+      if (term.is_variable) others.push_back(term.range);
+    std::sort(others.begin(), others.end(), [](Range a, Range b) { return a.begin < b.begin; });
+    for (const Range& range : others)
+      if (range.size() > 0) end_range(range);
+    end_range({size_, size_});
+  }
 
   Index size() const { return size_; }
   Evaluator<T>& evaluator() const { return evaluator_; }
   /// The controls that have to stay on the simplex; empty where they are free.
   Range constrained() const { return constraints_.simplex; }
   bool is_constrained() const { return !steps_.empty(); }
+  /// R.
+  const WeightedL1& penalty() const { return penalty_; }
+  bool is_penalised() const { return !penalty_.none(); }
   std::int64_t evaluations() const { return evaluations_; }
 
-  /// J and its gradient at the controls of `at`, over all samples or over a batch; J is NaN where the
+  /// J and the gradient of F at the controls of `at`, over all samples or over a batch; J is NaN where the
   /// gradient is not finite, or the controls are not, which saturated units hide. Interrupted leaves `at`
   /// unusable.
   void evaluate(Iterate<T>& at, std::int64_t batch = Evaluator<T>::all_samples) {
-    at.value = evaluator_.evaluate(at.controls.data(), at.gradient.data(), batch);
+    last_evaluated_ = &at;
+    at.smooth_value = evaluator_.evaluate(at.controls.data(), at.gradient.data(), batch);
     clear_frozen(at.gradient.data());
     if (first_non_finite(at.gradient.data(), size()) >= 0 ||
         first_non_finite(at.controls.data(), size()) >= 0)
-      at.value = std::numeric_limits<double>::quiet_NaN();
+      at.smooth_value = std::numeric_limits<double>::quiet_NaN();
+    at.penalty = penalty_.value(at.controls.data());
+    at.value = at.smooth_value + at.penalty;
     ask();
     count_evaluations(1);
   }
@@ -71,6 +93,10 @@ class TrainingProblem {
     if (size_ <= detail::shortest_chunk) return;
     constexpr double work_per_number = 2;
     evaluator_.ask(work_per_number * static_cast<double>(size()));
+  }
+  /// What was evaluated last, where J is not finite; else null.
+  const Iterate<T>* nonfinite_trial() const {
+    return last_evaluated_ && !std::isfinite(last_evaluated_->value) ? last_evaluated_ : nullptr;
   }
   /// Notes work that costs as much as so many evaluations.
   void count_evaluations(int count) { evaluations_ += count; }
@@ -87,28 +113,41 @@ class TrainingProblem {
     T* out = to.data();
     for_chunks(size(), [&](Index begin, Index end) {
       const T t = T(step);
-      for (Index n = begin; n < end; ++n) out[n] = u[n] + t * d[n];
+      for (Index n = begin; n < end; ++n) out[n] = fma(t, d[n], u[n]);
     });
     project(out);
     ask();
   }
 
+  /// to = prox(P(u - step g)), with the proximal map of step R. L1 and projection concern different controls.
+  void descend(const Iterate<T>& at, double step, ControlVector<T>& to) {
+    move(at, at.gradient, -step, to);
+    penalty_.apply_prox(step, to.data());
+  }
+
   Displacement displacement(const Iterate<T>& from, const ControlVector<T>& to) const {
-    const T *u = from.controls.data(), *g = from.gradient.data(), *out = to.data();
-    const auto [slope, squared] = sum_chunks<2>(size(), [&](Index begin, Index end) {
-      const auto moved = [&](Index n) { return static_cast<double>(out[n]) - static_cast<double>(u[n]); };
-      return std::array{sum_terms(begin, end, [&](Index n) { return static_cast<double>(g[n]) * moved(n); }),
-                        sum_terms(begin, end, [&](Index n) { return moved(n) * moved(n); })};
+    return displacement(from, from.gradient, to);
+  }
+  Displacement displacement(const Iterate<T>& from, const ControlVector<T>& gradient,
+                            const ControlVector<T>& to) const {
+    const T *u = from.controls.data(), *g = gradient.data(), *out = to.data();
+    const auto moved = [=](Index n) { return static_cast<double>(out[n]) - static_cast<double>(u[n]); };
+    const auto add_slope = [=](double sum, Index n) { return fma(static_cast<double>(g[n]), moved(n), sum); };
+    const auto add_square = [=](double sum, Index n) { return fma(moved(n), moved(n), sum); };
+    const auto [slope, squared] = sum_chunks<double, 2>(size(), [&](Index begin, Index end) {
+      return std::array{sum_range<double>(begin, end, add_slope), sum_range<double>(begin, end, add_square)};
     });
     ask();
     return {slope, squared};
   }
 
-  /// |P(u - g) - u|, which is |g| without a constraint: 0 exactly where no first-order descent is left.
+  /// |prox(P(u - g)) - u|, which is |g| without constraint and penalty: 0 exactly where no first-order
+  /// descent is left.
   double stationarity(const Iterate<T>& at) {
-    const auto [steps_begin, steps_end] = constrained();
+    const Index steps_begin = constrained().begin;
     const T *u = at.controls.data(), *g = at.gradient.data();
-    double squares = dot(g, g, steps_begin) + dot(g + steps_end, g + steps_end, size() - steps_end);
+    double squares = penalty_.squared_residual(u, g);
+    for (const Range& range : plain_) squares += dot(g + range.begin, g + range.begin, range.size());
     if (is_constrained()) {
       for (std::size_t i = 0; i < steps_.size(); ++i)
         steps_[i] = u[steps_begin + static_cast<Index>(i)] - g[steps_begin + static_cast<Index>(i)];
@@ -116,7 +155,7 @@ class TrainingProblem {
       for (std::size_t i = 0; i < steps_.size(); ++i) {
         const double moved =
             static_cast<double>(projected_[i]) - static_cast<double>(u[steps_begin + static_cast<Index>(i)]);
-        squares += moved * moved;
+        squares = fma(moved, moved, squares);
       }
     }
     return std::sqrt(squares);
@@ -126,9 +165,12 @@ class TrainingProblem {
   Evaluator<T>& evaluator_;
   Index size_;
   Constraints constraints_;
+  WeightedL1 penalty_;
+  std::vector<Range> plain_;          ///< controls without constraint and penalty
   std::vector<T> steps_, projected_;  ///< scratch of the projection
   std::vector<double> sorted_;
   std::int64_t evaluations_ = 0;
+  const Iterate<T>* last_evaluated_ = nullptr;
 
   void project(T* controls) {
     if (!is_constrained()) return;

@@ -18,17 +18,17 @@ class Training {
  public:
   static constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
-  /// It ends when the norm of the gradient is at most `tolerance`, or a method that never raises J lowers it
-  /// by at most the share `least_decrease` of it. `first_value` and `seconds`: J at the very start and the
-  /// time since then, where another method was at work before.
+  /// Minimises F + `penalty`, with F from the evaluator. It ends when the norm of the gradient, or with
+  /// constraints and a penalty of the proximal residual, is at most `tolerance`, or a method that never
+  /// raises J lowers it by at most the fraction `least_decrease`. `seconds`: the time that other methods took
+  /// before.
   Training(Evaluator<T>& evaluator, const T* controls, const MethodOptions& method, Constraints constraints,
-           double tolerance, double least_decrease = 0, double first_value = not_known, double seconds = 0)
-      : problem_(evaluator, std::move(constraints)),
+           double tolerance, double least_decrease = 0, double seconds = 0, WeightedL1 penalty = {})
+      : problem_(evaluator, std::move(constraints), std::move(penalty)),
         at_(evaluator.size()),
         method_(make_method<T>(method, problem_)),
         tolerance_(tolerance),
         least_decrease_(least_decrease),
-        first_value_(first_value),
         seconds_(seconds) {
     std::copy_n(controls, evaluator.size(), at_.controls.begin());
     at_.value = not_known;
@@ -40,7 +40,6 @@ class Training {
   void start(Watch& watch) {
     problem_.evaluator().set_watch(&watch);
     method_->start(problem_, at_);
-    if (std::isnan(first_value_)) first_value_ = at_.value;
     note(problem_.evaluations());
   }
 
@@ -73,6 +72,10 @@ class Training {
 
   Status status() const { return status_; }
   const Iterate<T>& iterate() const { return at_; }
+  /// Where a step has failed because J is not finite at its last trial: that trial; else null.
+  const Iterate<T>* nonfinite_trial() const {
+    return status_ == Status::running ? nullptr : problem_.nonfinite_trial();
+  }
   std::int64_t iterations() const { return iterations_; }
   std::int64_t evaluations() const { return evaluations_ + in_vain_; }
   TrainingRecord record() const {
@@ -84,7 +87,10 @@ class Training {
     visitor.vector("controls", at_.controls);
     visitor.vector("gradient", at_.gradient);
     visitor.number("value", at_.value);
-    visitor.number("first_value", first_value_);
+    if (problem_.is_penalised()) {
+      visitor.number("smooth_value", at_.smooth_value);
+      visitor.number("penalty", at_.penalty);
+    }
     visitor.number("gradient_norm", gradient_norm_);
     visitor.number("decrease", decrease_);
     visitor.number("seconds", seconds_);
@@ -92,7 +98,10 @@ class Training {
     visitor.count("evaluations", evaluations_);
     method_->visit(visitor);
   }
-  void restored() { method_->restored(); }
+  void restored() {
+    if (!problem_.is_penalised()) at_.smooth_value = at_.value;
+    method_->restored();
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -100,7 +109,7 @@ class Training {
   TrainingProblem<T> problem_;
   Iterate<T> at_;
   std::unique_ptr<Method<T>> method_;
-  double tolerance_, least_decrease_, first_value_, seconds_, gradient_norm_ = not_known;
+  double tolerance_, least_decrease_, seconds_, gradient_norm_ = not_known;
   double decrease_ = std::numeric_limits<double>::infinity();  ///< of J in the last iteration, relative
   std::int64_t iterations_ = 0, evaluations_ = 0;
   /// Evaluations of a step that was not made; a resumed training makes them again.
@@ -117,8 +126,6 @@ class Training {
     if (!std::isfinite(at_.value) || !std::isfinite(gradient_norm_)) return Status::not_finite;
     if (!method_->sees_all_samples()) return Status::running;
     if (gradient_norm_ <= tolerance_) return Status::gradient;
-    if (at_.value <= static_cast<double>(std::numeric_limits<T>::epsilon()) * first_value_)
-      return Status::loss;
     if (least_decrease_ > 0 && method_->is_monotone() && decrease_ <= least_decrease_)
       return Status::decrease;
     return Status::running;

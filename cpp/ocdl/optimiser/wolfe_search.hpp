@@ -24,7 +24,7 @@ class WolfeSearch {
     double step = first_step;
     while (trials_ < max_trials_) {
       const Point here = probe(problem, at, direction, step);
-      if (!is_sufficient<T>(here.value, at.value + c1 * step * slope, at.value) ||
+      if (!is_sufficient<T>(here.value, fma(c1 * step, slope, at.value), at.value) ||
           (low.step > 0 && here.value >= low.value)) {
         high = here;
         bracketed = true;
@@ -68,9 +68,9 @@ class WolfeSearch {
   static double between(const Point& low, const Point& high) {
     const double width = high.step - low.step;
     const double secant = 3 * (low.value - high.value) / width + low.slope + high.slope;
-    const double root = std::sqrt(secant * secant - low.slope * high.slope);
-    const double place = 1 - (high.slope + root - secant) / (high.slope - low.slope + 2 * root);
-    return low.step + width * (std::isfinite(place) ? std::clamp(place, 0.1, 0.9) : 0.5);
+    const double root = std::sqrt(fma(secant, secant, -(low.slope * high.slope)));
+    const double place = 1 - (high.slope + root - secant) / fma(2.0, root, high.slope - low.slope);
+    return fma(width, std::isfinite(place) ? std::clamp(place, 0.1, 0.9) : 0.5, low.step);
   }
 };
 

@@ -125,17 +125,17 @@ class Adjoint {
       if (!du_) return;
       for (Index i = 0; net_.stage_controls && !accumulate_ && i < net_.stages; ++i)
         if (!net_.is_live(i)) du_.clear(j, i);
-      if (net_.residual) put(du_.h(j), net_.learns_steps ? factor * sums.dot_total() : T(0));
+      if (net_.residual) put(du_.h(j), factor, net_.learns_steps ? sums.dot_total() : T(0));
     }
   }
 
-  void put(T& to, T sum) const { to = accumulate_ ? to + sum : sum; }
+  void put(T& to, T scale, T sum) const { to = accumulate_ ? fma(scale, sum, to) : scale * sum; }
 
   /// The gradient by the controls of a stage, or of a layer.
   void write_sums(T scale, typename NarrowDense<T>::Sums& sums, StageControls<T> du) const {
     sums.add_lanes();
-    for (Index n = 0; n < net_.dim * net_.dim; ++n) put(du.K.data()[n], scale * sums.outer_total()[n]);
-    for (Index i = 0; i < net_.dim; ++i) put(du.b.data()[i], scale * sums.delta_total()[i]);
+    for (Index n = 0; n < net_.dim * net_.dim; ++n) put(du.K.data()[n], scale, sums.outer_total()[n]);
+    for (Index i = 0; i < net_.dim; ++i) put(du.b.data()[i], scale, sums.delta_total()[i]);
   }
 
   /// The g_i of an implicit group, in their planes. Out of line, as in the integrator.

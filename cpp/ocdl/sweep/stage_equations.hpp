@@ -1,21 +1,17 @@
 #pragma once
 
-#include <concepts>
-#include <limits>
-
-#include "ocdl/kernel/lane_system.hpp"
-#include "ocdl/sweep/network.hpp"
-#include "ocdl/sweep/workspace.hpp"
-#include "ocdl/trajectory/stages.hpp"
+#include "ocdl/sweep/stage_backtracking.hpp"
+#include "ocdl/sweep/stage_path.hpp"
 
 namespace ocdl {
 
-/// The stages of one layer that an implicit method has to solve for together,
-///     k_i = f(y_i, u_i),   y_i = y + h sum_l a_il k_l,   i in the group,
-/// by Newton's method in every lane, and the linear equations with the same matrix
-///     M = I - h (a_il d_y f(y_i, u_i))_il
-/// which the tangents solve, and the adjoints with M^T. Lanes never wait for their neighbours: one that has
-/// converged keeps its numbers.
+/// The stages of one layer that an implicit method has to solve for together, see StageSystem, and the linear
+/// equations with the same matrix M, which the tangents solve, and the adjoints with M^T. Lanes never wait
+/// for their neighbours: one that has converged keeps its numbers.
+///
+/// There may be several solutions. The one that shorter steps lead to has det M > 0, and Newton's method from
+/// f(y) usually finds it in a few steps. The lanes in which it does not go on with StageBacktracking, then
+/// with StagePath, and as last resort with plain steps to any solution.
 ///
 /// Where they are not 0, `Dim` and `Group` are the dimension and the size of the group: of planar data,
 /// which is common, the equations of a pack stay in registers. `with_stage_equations` chooses.
@@ -24,242 +20,173 @@ class StageEquations {
  public:
   StageEquations(const Network& network, const Controls<const T>& controls, Index layer,
                  const StageGroup& group)
-      : net_(network), field_(network.field<T>()), u_(controls), j_(layer), group_(group) {}
+      : net_(network), system_(network, controls, layer, group) {}
 
   /// What a thread needs beside the product's scratch memory; nothing where the method is explicit.
   static Index scratch_size(const Network& net) {
     Carver<T> counter(nullptr);
-    if (net.largest_group) carve(net, counter);
+    if (net.largest_group) System::carve(net, counter);
     return counter.used();
   }
 
-  /// The k_i at the state y, with the field's details; NaN in the lanes where Newton's method does not
-  /// converge.
+  /// The k_i at the state y, with the field's details; NaN in the lanes in which no solution is found.
   [[gnu::noinline]] void solve(const T* y, const Stages<T>& stages, T* product, T* memory, Index tiles,
                                const Pulse& pulse) const {
-    for_chunks(tiles, [&](Index offset, Index count) {
-      solve_chunk(y + offset, stages.from(offset), product, carve(net_, Carver<T>(memory)), count, pulse);
+    const Scratch scratch = carve(memory);
+    system_.for_chunks(tiles, [&](Index offset, Index count) {
+      solve_chunk(y + offset, stages.from(offset), product, scratch, count, pulse);
     });
   }
 
   /// x <- M^-1 x, or M^-T x, for a plane x + i stride of each stage i of the group.
   [[gnu::noinline]] void solve_linear(bool transposed, const Stages<T>& stages, T* x, Index stride, T* memory,
                                       Index tiles, const Pulse& pulse) const {
-    for_chunks(tiles, [&](Index offset, Index count) {
-      const Scratch scratch = carve(net_, Carver<T>(memory));
-      write_slopes(stages.from(offset), scratch, count);
-      for_packs(count, [&](Index at, Index) {
-        if (!goes_on(pulse)) return;
-        assemble(transposed, scratch, at);
-        for_entries([&](Index i, Index r, Index n) {
+    const Scratch scratch = carve(memory);
+    const Index first = system_.group().first;
+    system_.for_chunks(tiles, [&](Index offset, Index count) {
+      for (Index i = 0; i < system_.count(); ++i)
+        system_.field().write_slope(stages.from(offset).planes(first + i), scratch.slope(i), count);
+      system_.for_packs(count, [&](Index at, Index) {
+        if (!system_.goes_on(pulse)) return;
+        system_.assemble(transposed, system_.h(), scratch, at, system_.size());
+        system_.for_entries([&](Index i, Index r, Index n) {
           const Index here = offset + at + r * tile_width<T>;
-          const Pack<T> k = load(stages.value(group_.first + i) + here);
+          const Pack<T> k = load(stages.value(first + i) + here);
           // k - k is 0, or NaN where the stage has not been solved for: then it has no derivative either.
-          store<T>(scratch.x + n, load(x + (group_.first + i) * stride + here) + (k - k));
+          store<T>(scratch.x + n, load(x + (first + i) * stride + here) + (k - k));
         });
-        solve_lanes(size(), scratch.matrix, scratch.x);
-        for_entries([&](Index i, Index r, Index n) {
-          store<T>(x + (group_.first + i) * stride + offset + at + r * tile_width<T>, load(scratch.x + n));
+        system_.solve(scratch);
+        system_.for_entries([&](Index i, Index r, Index n) {
+          store<T>(x + (first + i) * stride + offset + at + r * tile_width<T>, load(scratch.x + n));
         });
       });
     });
   }
 
  private:
-  /// Memory of one chunk of tiles: planes of the group's stages, and the system of one pack of samples.
-  struct Scratch {
-    T *states, *values, *slopes;
-    T* open;  ///< a pack for each pack of samples: 1 in the lanes that have not converged, else 0
-    T *matrix, *jacobian, *x;
-    Index plane;
+  using System = StageSystem<T, Dim, Group>;
+  using Scratch = StageSystemScratch<T>;
+  using Real = typename System::Real;
 
-    T* state(Index i) const { return states + i * plane; }
-    T* value(Index i) const { return values + i * plane; }
-    T* slope(Index i) const { return slopes + i * plane; }
-  };
+  /// What `unsolved` says of a lane: Newton's method is at work, or has failed; else it has converged.
+  static constexpr Real iterating = 1, failed = 2;
+  /// Steps of Newton's method: from f(y), where it takes fewer if it converges at all, and as last resort.
+  static constexpr int quick_steps = 8, most_steps = 40;
 
-  using Real = std::conditional_t<std::floating_point<T>, T, double>;
-
-  /// Newton's method ends after a step that is this small beside the states, the roundoff to the power 2/3:
-  /// as each step squares the error, the next one would be nothing but roundoff.
-  static constexpr Real tolerance = std::same_as<Real, float> ? Real(2.5e-5) : Real(4e-11);
-  static constexpr int most_steps = 40;
+  /// What a step of Newton's method is for: the solution with det M > 0, any solution, or the derivatives of
+  /// one that has been found.
+  enum class Purpose { main_solution, any_solution, derivatives };
 
   const Network& net_;
-  Field<T> field_;
-  Controls<const T> u_;
-  Index j_;
-  StageGroup group_;
+  System system_;
 
-  Index dim() const { return Dim ? Dim : net_.dim; }
-  Index count() const { return Group ? Group : group_.size(); }
-  Index size() const { return dim() * count(); }
-
-  /// Tiles that are solved for at the same time: enough for the products to run well, few enough for one slow
-  /// lane not to hold up many.
-  static Index chunk_tiles(const Network& net) { return std::max<Index>(4, 256 / (net.dim * tile_width<T>)); }
-
-  static Scratch carve(const Network& net, Carver<T>&& carver) { return carve(net, carver); }
-  static Scratch carve(const Network& net, Carver<T>& carver) {
-    const Index tiles = chunk_tiles(net), stages = net.largest_group, size = stages * net.dim;
-    Scratch s;
-    s.plane = tiles * net.dim * tile_width<T>;
-    s.states = carver.take(stages * s.plane);
-    s.values = carver.take(stages * s.plane);
-    s.slopes = carver.take(stages * s.plane);
-    s.open = carver.take(tiles * tile_width<T>);
-    s.matrix = carver.take(size * size * lanes<T>);
-    s.jacobian = carver.take(net.dim * net.dim * lanes<T>);
-    s.x = carver.take(size * lanes<T>);
-    return s;
-  }
-
-  /// Asked before every elimination, which takes long where there are many unknowns. What has been stopped
-  /// leaves numbers that nobody uses.
-  bool goes_on(const Pulse& pulse) const {
-    if constexpr (Dim != 0) return true;
-    const auto unknowns = static_cast<double>(size());
-    return pulse.goes_on(unknowns * unknowns * unknowns / 6);
-  }
-
-  T h() const { return u_.h(j_); }
-  double a(Index i, Index l) const { return net_.tableau.A()(group_.first + i, group_.first + l); }
-
-  /// f(offset, tiles) for parts of a run of tiles.
-  template <class F>
-  void for_chunks(Index tiles, const F& f) const {
-    const Index most = chunk_tiles(net_);
-    for (Index t = 0; t < tiles; t += most) f(field_.run(t), std::min(most, tiles - t));
-  }
-
-  /// f(at, number) for the packs of a chunk, whose first numbers stand at `at`.
-  template <class F>
-  void for_packs(Index tiles, const F& f) const {
-    Index number = 0;
-    for (Index t = 0; t < tiles; ++t)
-      for (Index lane = 0; lane < tile_width<T>; lane += lanes<T>) f(field_.run(t) + lane, number++);
-  }
-
-  /// f(i, r, n) for the unknowns of a pack: component r of stage i of the group stands at n.
-  template <class F>
-  void for_entries(const F& f) const {
-    for (Index i = 0, n = 0; i < count(); ++i)
-      for (Index r = 0; r < dim(); ++r, n += lanes<T>) f(i, r, n);
+  Scratch carve(T* memory) const {
+    Carver<T> carver(memory);
+    return System::carve(net_, carver);
   }
 
   void solve_chunk(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch, Index tiles,
                    const Pulse& pulse) const {
-    for (Index i = group_.first; i < group_.last; ++i) std::fill_n(stages.value(i), field_.run(tiles), T(0));
-    std::fill_n(scratch.open, tiles * tile_width<T>, T(1));
-    bool is_open = true;
-    for (int step = 0; step < most_steps && is_open; ++step)
-      is_open = newton_step(y, stages, product, scratch, tiles, false, pulse);
+    std::fill_n(scratch.unsolved, tiles * tile_width<T>, T(iterating));
+    system_.guess(y, stages, scratch, product, tiles);
+    iterate<Purpose::main_solution>(quick_steps, y, stages, product, scratch, tiles, pulse);
+    if (any_unsolved(scratch, 0, tiles)) solve_rest(y, stages, product, scratch, tiles, pulse);
     // The values have converged. Whatever a number carries along is exact one step later.
-    if constexpr (!std::floating_point<T>) newton_step(y, stages, product, scratch, tiles, true, pulse);
-    evaluate_states(y, stages, scratch, tiles);
-    for (Index i = 0; i < count(); ++i) evaluate(i, stages.planes(group_.first + i), scratch, product, tiles);
-    give_up_open_lanes(stages, scratch, tiles);
+    if constexpr (!std::floating_point<T>)
+      iterate<Purpose::derivatives>(1, y, stages, product, scratch, tiles, pulse);
+    system_.write_states(y, stages, system_.group().last, scratch, tiles);
+    for (Index i = 0; i < system_.count(); ++i)
+      system_.evaluate(i, stages.planes(system_.group().first + i), scratch, product, tiles);
+    replace_unsolved(T(std::numeric_limits<Real>::quiet_NaN()), stages, scratch, tiles);
   }
 
-  /// k <- k + M^-1 (f - k) in the lanes that have not converged, or in all. Whether any has not converged
-  /// yet.
+  /// The lanes in which the first steps have not led to a solution.
+  [[gnu::noinline]] void solve_rest(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch,
+                                    Index tiles, const Pulse& pulse) const {
+    solve_tiles<StageBacktracking<T, Dim, Group>>(y, stages, product, scratch, tiles, pulse);
+    solve_tiles<StagePath<T, Dim, Group>>(y, stages, product, scratch, tiles, pulse);
+    if (!replace_unsolved(T(0), stages, scratch, tiles)) return;
+    iterate<Purpose::any_solution>(most_steps, y, stages, product, scratch, tiles, pulse);
+  }
+
+  /// k <- k + M^-1 (f - k), so many times, in the lanes that are iterating; for the derivatives in all.
+  template <Purpose purpose>
+  void iterate(int steps, const T* y, const Stages<T>& stages, T* product, const Scratch& scratch,
+               Index tiles, const Pulse& pulse) const {
+    for (bool is_iterating = true; is_iterating && steps > 0; --steps)
+      is_iterating = newton_step<purpose>(y, stages, product, scratch, tiles, pulse);
+  }
+
+  /// One such step. Whether any lane goes on.
+  template <Purpose purpose>
   bool newton_step(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch, Index tiles,
-                   bool all_lanes, const Pulse& pulse) const {
-    evaluate_states(y, stages, scratch, tiles);
-    for (Index i = 0; i < count(); ++i) {
-      StagePlanes<T> at = stages.planes(group_.first + i);
-      at.k = scratch.value(i);
-      evaluate(i, at, scratch, product, tiles);
-      field_.write_slope(at, scratch.slope(i), tiles);
-    }
-    bool is_open = false;
-    for_packs(tiles, [&](Index at, Index number) {
-      T* open = scratch.open + number * lanes<T>;
-      const auto moving = value_size<T>(all_lanes ? broadcast<T>(T(1)) : load(open)) > Sizes<T>{};
-      if (!any_lane(moving) || !goes_on(pulse)) return;
-      assemble(false, scratch, at);
-      for_entries([&](Index i, Index r, Index n) {
-        const Index here = at + r * tile_width<T>;
-        store<T>(scratch.x + n, load(scratch.value(i) + here) - load(stages.value(group_.first + i) + here));
+                   const Pulse& pulse) const {
+    system_.write_states(y, stages, system_.group().last, scratch, tiles);
+    system_.evaluate_beside(stages, scratch, product, tiles);
+    bool is_iterating = false;
+    system_.for_packs(tiles, [&](Index at, Index number) {
+      T* unsolved = scratch.unsolved + number * lanes<T>;
+      const LaneMask<T> moving = value_size<T>(load(unsolved)) == Values<T>{} + iterating;
+      constexpr bool moves_all = purpose == Purpose::derivatives;
+      if (!(moves_all || any_lane(moving)) || !system_.goes_on(pulse)) return;
+      system_.assemble(false, system_.h(), scratch, at, system_.size());
+      system_.write_residual(stages, scratch, at);
+      const LaneMask<T> is_determinant_negative = system_.solve(scratch);
+      system_.for_entries([&](Index i, Index r, Index n) {
+        T* k = system_.stage_value(stages, i, r, at);
+        const Pack<T> next = load(k) + load(scratch.x + n);
+        store<T>(k, moves_all ? next : select(moving, next, load(k)));
       });
-      solve_lanes(size(), scratch.matrix, scratch.x);
-      const auto [moved, scale] = measure_step(y, scratch, at);
-      const auto is_finite = moved - moved == Sizes<T>{};
-      for_entries([&](Index i, Index r, Index n) {
-        T* k = stages.value(group_.first + i) + at + r * tile_width<T>;
-        // Numbers that are not finite do not become finite again, however long the neighbours take.
-        const Pack<T> next = select(is_finite, load(k) + load(scratch.x + n), not_a_number());
-        store<T>(k, select(moving, next, load(k)));
-      });
-      const auto has_converged = moved <= scale * tolerance;
-      store<T>(open, select(has_converged, Pack<T>{}, load(open)));
-      is_open |= any_lane(value_size<T>(select(is_finite, load(open), Pack<T>{})) > Sizes<T>{});
-    });
-    return is_open;
-  }
-
-  static Pack<T> not_a_number() { return broadcast<T>(T(std::numeric_limits<Real>::quiet_NaN())); }
-
-  /// How far the step x moves the stages' states, and how large they are.
-  std::pair<Sizes<T>, Sizes<T>> measure_step(const T* y, const Scratch& scratch, Index at) const {
-    Sizes<T> moved{}, scale{};
-    for_entries([&](Index i, Index r, Index) {
-      Pack<T> change{};
-      for (Index l = 0; l < count(); ++l)
-        change += broadcast<T>(h() * T(a(i, l))) * load(scratch.x + (l * dim() + r) * lanes<T>);
-      const Index here = at + r * tile_width<T>;
-      moved += value_size<T>(change);
-      scale += value_size<T>(load(scratch.state(i) + here)) + value_size<T>(load(y + here));
-    });
-    return {moved, scale};
-  }
-
-  void evaluate_states(const T* y, const Stages<T>& stages, const Scratch& scratch, Index tiles) const {
-    for (Index i = 0; i < count(); ++i) {
-      Combination<T> state(y, scratch.state(i), field_.run(tiles));
-      for (Index l = 0; l < group_.last; ++l)
-        state.add(h() * T(net_.tableau.A()(group_.first + i, l)), stages.value(l));
-      state.write();
-    }
-  }
-
-  void evaluate(Index i, const StagePlanes<T>& at, const Scratch& scratch, T* product, Index tiles) const {
-    const Index stage = group_.first + i;
-    field_.evaluate(u_.at(j_, stage), scratch.state(i), at, {}, tiles, product);
-  }
-
-  void write_slopes(const Stages<T>& stages, const Scratch& scratch, Index tiles) const {
-    for (Index i = 0; i < count(); ++i)
-      field_.write_slope(stages.planes(group_.first + i), scratch.slope(i), tiles);
-  }
-
-  /// M or its transpose for the pack of samples at `at`.
-  void assemble(bool transposed, const Scratch& scratch, Index at) const {
-    for (Index i = 0; i < count(); ++i) {
-      field_.jacobian(u_.at(j_, group_.first + i), scratch.slope(i) + at, scratch.jacobian);
-      for (Index l = 0; l < count(); ++l) {
-        const Pack<T> factor = broadcast<T>(-h() * T(a(i, l)));
-        for (Index r = 0; r < dim(); ++r)
-          for (Index c = 0; c < dim(); ++c) {
-            const Index row = i * dim() + r, column = l * dim() + c;
-            const Index entry = transposed ? column * size() + row : row * size() + column;
-            Pack<T> value = factor * load(scratch.jacobian + (r * dim() + c) * lanes<T>);
-            if (row == column) value += broadcast<T>(T(1));
-            store<T>(scratch.matrix + entry * lanes<T>, value);
-          }
+      if constexpr (moves_all) return;
+      const auto [moved, scale] = system_.measure_step(y, system_.h(), scratch, at);
+      const Values<T> smallest = scale * system_.tolerance;
+      LaneMask<T> is_small = moved <= smallest, goes_on = (moved > smallest) & (moved - moved == Values<T>{});
+      if (purpose == Purpose::main_solution) {
+        is_small = exclude(is_small, is_determinant_negative);
+        goes_on = exclude(goes_on, is_determinant_negative);
       }
+      const Pack<T> result =
+          select(goes_on, broadcast<T>(T(iterating)), select(is_small, Pack<T>{}, broadcast<T>(T(failed))));
+      store<T>(unsolved, select(moving, result, load(unsolved)));
+      is_iterating |= any_lane<LaneMask<T>>(moving & goes_on);
+    });
+    return is_iterating;
+  }
+
+  /// Whether a lane of the tiles first .. last - 1 is unsolved.
+  bool any_unsolved(const Scratch& scratch, Index first, Index last) const {
+    bool any = false;
+    for (Index n = first * tile_width<T>; n < last * tile_width<T>; n += lanes<T>)
+      any |= any_lane(value_size<T>(load(scratch.unsolved + n)) > Values<T>{});
+    return any;
+  }
+
+  template <class Method>
+  void solve_tiles(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch, Index tiles,
+                   const Pulse& pulse) const {
+    for (Index t = 0; t < tiles; ++t) {
+      if (!any_unsolved(scratch, t, t + 1)) continue;
+      const Index offset = system_.field().run(t);
+      solve_tile<Method>(system_, {y + offset, stages.from(offset), scratch.from(offset)}, product,
+                         scratch.unsolved + t * tile_width<T>, pulse);
     }
   }
 
-  void give_up_open_lanes(const Stages<T>& stages, const Scratch& scratch, Index tiles) const {
-    for_packs(tiles, [&](Index at, Index number) {
-      const auto failed = value_size<T>(load(scratch.open + number * lanes<T>)) > Sizes<T>{};
-      if (!any_lane(failed)) return;
-      for_entries([&](Index i, Index r, Index) {
-        T* k = stages.value(group_.first + i) + at + r * tile_width<T>;
-        store<T>(k, select(failed, not_a_number(), load(k)));
+  /// Sets the k_i of unsolved lanes to a number, and these lanes to iterating. Whether there are any.
+  bool replace_unsolved(T value, const Stages<T>& stages, const Scratch& scratch, Index tiles) const {
+    bool any = false;
+    system_.for_packs(tiles, [&](Index at, Index number) {
+      T* unsolved = scratch.unsolved + number * lanes<T>;
+      const LaneMask<T> replaced = value_size<T>(load(unsolved)) > Values<T>{};
+      if (!any_lane(replaced)) return;
+      any = true;
+      store<T>(unsolved, select(replaced, broadcast<T>(T(iterating)), load(unsolved)));
+      system_.for_entries([&](Index i, Index r, Index) {
+        T* k = system_.stage_value(stages, i, r, at);
+        store<T>(k, select(replaced, broadcast<T>(value), load(k)));
       });
     });
+    return any;
   }
 };
 

@@ -252,4 +252,5 @@ def function(
     rows = net._samples(X)
     net._require_fit(objective)
     targets = objective._checked_targets(y, len(rows), net.n_outputs, net.dtype)
-    return Function(net, rows, targets, objective, validation.weights(sample_weight, len(rows), net.dtype))
+    weights = validation.weights(sample_weight, len(rows), net.dtype, mean=objective.reduction == "mean")
+    return Function(net, rows, targets, objective, weights)

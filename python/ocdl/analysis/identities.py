@@ -41,11 +41,11 @@ class Case:
     def smooth_parts(self) -> Iterator[tuple[str, Controls]]:
         """Yield for each part of the controls those of its entries by which J can be differentiated, as 0 and 1."""
         net, penalty = self.net, self.objective.regulariser
-        kinked = [term for term in (penalty.terms if penalty else ()) if term.kinked]
+        nonsmooth = [term for term in (penalty.terms if penalty else ()) if term.is_nonsmooth]
         for part in net.parts:
             mask = net.from_vector(np.zeros(net.n_controls))
             getattr(mask, part.name)[...] = 1
-            if any(part.role != "steps" if term.parts is None else part.name in term.parts for term in kinked):
+            if any(part.role != "steps" if term.parts is None else part.name in term.parts for term in nonsmooth):
                 getattr(mask, part.name)[...] = getattr(self.u, part.name) != 0  # |u| has a kink at 0
             if part.role == "steps" and net.time_steps == "fixed":
                 continue

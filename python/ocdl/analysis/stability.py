@@ -1,4 +1,4 @@
-"""Whether a network's flow stretches what it carries, layer by layer."""
+"""How much a network's flow stretches small variations, layer by layer."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from ocdl.base import markup
 from ocdl.base.validation import FloatArray
+from ocdl.model import overflow
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 
 __all__ = ["Stability", "stability"]
 
 MOST_ROWS = 40  # that a notebook shows; print shows all
-ENTRIES = 2**22  # of Jacobians that are held at a time, however many samples there are
+ENTRIES = 2**22  # of Jacobians that are held at a time, however many samples and layers there are
+COLUMNS = ("layer", "step", "growth", "total growth", "log norm", "abscissa")
 
 
 @dataclass(frozen=True)
@@ -35,41 +37,62 @@ class Stability:
         ``dy[j+1]/dy[j]``.
     total_growth : ndarray of shape (layers,)
         The same from the first state on, ``|v[j+1]| / |v[0]|``.
+    log_norm : ndarray of shape (layers,)
+        The logarithmic norm of the vector field: the largest eigenvalue of the symmetric part of df/dy at y[j]. It
+        bounds growth: where it is at most m along the way, no variation of y' = f(y) grows faster than ``exp(m t)``,
+        and where it is at most 0 none grows at all. With m > 0 growth is possible, but need not last.
     abscissa : ndarray of shape (layers,)
-        The spectral abscissa of the vector field: the largest real part of an eigenvalue of df/dy at y[j]. For steps
-        forward in time, variations grow where it is positive and do not where the flow is contractive.
+        The spectral abscissa of the vector field: the largest real part of an eigenvalue of df/dy at y[j], at most the
+        logarithmic norm. It bounds no growth by itself. It is the rate in the long run where df/dy never changes; a
+        matrix that is not normal lets variations grow before that, and one that changes in time, as it does from layer
+        to layer, may let them grow for ever, although the abscissa is negative throughout.
+
+    Both are of the differential equation, forward in time: a layer with h < 0 goes backward, where -df/dy counts, and
+    one step of the method is near the equation's flow where h df/dy is small. `growth` is of the step itself.
 
     Examples
     --------
     >>> import ocdl
     >>> net = ocdl.Network(1, 2, activation="identity")
     >>> report = net.stability(net.controls(K=[[[1.0]], [[-1.0]]]), [[1.0]])
-    >>> report.steps.tolist(), report.growth.tolist(), report.total_growth.tolist(), report.abscissa.tolist()
-    ([0.5, 0.5], [1.5, 0.5], [1.5, 0.75], [1.0, -1.0])
+    >>> report.steps.tolist(), report.growth.tolist(), report.total_growth.tolist()
+    ([0.5, 0.5], [1.5, 0.5], [1.5, 0.75])
+    >>> report.log_norm.tolist(), report.abscissa.tolist()
+    ([1.0, -1.0], [1.0, -1.0])
+
+    A matrix that is not normal: both eigenvalues are -1, and yet variations grow at first.
+
+    >>> net = ocdl.Network(2, 1, activation="identity", horizon=0.1)
+    >>> report = net.stability(net.controls(K=[[[-1.0, 10.0], [0.0, -1.0]]]), [[0.0, 0.0]])
+    >>> report.abscissa.tolist(), report.log_norm.tolist(), bool(report.growth[0] > 1.4)
+    ([-1.0], [4.0], True)
     """
 
     steps: NDArray[np.float64]
     growth: NDArray[np.float64]
     total_growth: NDArray[np.float64]
+    log_norm: NDArray[np.float64]
     abscissa: NDArray[np.float64]
 
     def __str__(self) -> str:
-        lines = ["layer       step     growth      total   abscissa"]
-        lines += [f"{layer:5d}" + "".join(f" {number:10.4g}" for number in row) for layer, row in self._rows()]
+        first, *others = COLUMNS
+        lines = [first + "".join(f" {name:>12}" for name in others)]
+        lines += [f"{layer:5d}" + "".join(f" {number:12.4g}" for number in row) for layer, row in self._rows()]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = [(str(layer), *(f"{number:.4g}" for number in row)) for layer, row in self._rows()]
         if len(rows) > MOST_ROWS:
             rows = [*rows[: MOST_ROWS // 2], ("...",) * len(rows[0]), *rows[-(MOST_ROWS // 2) :]]
-        return markup.table(("layer", "step", "growth", "total growth", "abscissa"), rows)
+        return markup.table(COLUMNS, rows)
 
     def _rows(self) -> Iterator[tuple[int, tuple[float, ...]]]:
-        return enumerate(zip(self.steps, self.growth, self.total_growth, self.abscissa, strict=True))
+        columns = (self.steps, self.growth, self.total_growth, self.log_norm, self.abscissa)
+        return enumerate(zip(*columns, strict=True))
 
 
 def stability(net: Flow, u: Controls, X: ArrayLike) -> Stability:
-    """Return how much each layer stretches small variations of the state, and the spectral abscissa of its field.
+    """Return how much each layer stretches small variations, and logarithmic norm and spectral abscissa of its field.
 
     The Jacobians of all samples are computed, dim x dim each: this is for states of at most some dozen components.
 
@@ -81,7 +104,7 @@ def stability(net: Flow, u: Controls, X: ArrayLike) -> Stability:
     Returns
     -------
     Stability
-        ``growth``, ``total_growth`` and ``abscissa``, one number per layer; it prints as a table.
+        ``growth``, ``total_growth``, ``log_norm`` and ``abscissa``, one number per layer; it prints as a table.
 
     Raises
     ------
@@ -101,8 +124,8 @@ def stability(net: Flow, u: Controls, X: ArrayLike) -> Stability:
     >>> bool(np.abs(report.abscissa).max() < 1e-15)
     True
     >>> print(report)  # doctest: +ELLIPSIS
-    layer       step     growth      total   abscissa
-        0     0.3333 ...
+    layer         step       growth total growth     log norm     abscissa
+        0       0.3333 ...
     """
     if not net.residual:
         raise ValueError("stability needs a network with residual=True: a feed-forward network has no flow")
@@ -111,46 +134,76 @@ def stability(net: Flow, u: Controls, X: ArrayLike) -> Stability:
 
 def _stability_along(net: Flow, u: Controls, states: FloatArray) -> Stability:
     """Return the stability of the flow along these states, (layers + 1, samples, dim)."""
-    growth, total_growth, abscissa = (np.zeros(net.n_layers) for _ in range(3))
-    abscissa -= np.inf
-    at_once = max(1, ENTRIES // net.dim**2)
-    for first in range(0, states.shape[1], at_once):
-        chunk = np.ascontiguousarray(states[:, first : first + at_once])
+    growth, total_growth, log_norm, abscissa = np.full((4, net.n_layers), -np.inf)
+    samples_at_once = max(1, ENTRIES // net.dim**2)
+    for first in range(0, states.shape[1], samples_at_once):
+        y = np.ascontiguousarray(states[:-1, first : first + samples_at_once])
         total = np.eye(net.dim)
-        for layer, y in enumerate(chunk[:-1]):
-            jacobian = _jacobians(net, _layer_controls(net, u, layer), y, {})
-            total = jacobian @ total
-            growth[layer] = max(growth[layer], _norm(jacobian))
-            total_growth[layer] = max(total_growth[layer], _norm(total))
-            for part in _stage_controls(net, u, layer) if net.stage_controls else [_layer_controls(net, u, layer)]:
-                # One Euler step of size 1 has the Jacobian I + df/dy.
-                euler = {"tableau": "euler", "stage_controls": False}
-                field = _jacobians(net, part | {"h": [1.0]}, y, euler) - np.eye(net.dim)
-                abscissa[layer] = max(abscissa[layer], float(np.linalg.eigvals(field).real.max()))
-    return Stability(u.h.astype(np.float64), growth, total_growth, abscissa)
+        layers_at_once = max(1, samples_at_once // y.shape[1])
+        for begin in range(0, net.n_layers, layers_at_once):
+            layers = slice(begin, begin + layers_at_once)
+            steps = _step_jacobians(net, u, y, layers)
+            fields = _field_jacobians(net, u, y, layers)
+            symmetric = 0.5 * (fields + fields.swapaxes(-2, -1))
+            _raise_to(growth[layers], _norms(steps))
+            _raise_to(log_norm[layers], np.linalg.eigvalsh(symmetric)[..., -1])
+            _raise_to(abscissa[layers], np.linalg.eigvals(fields).real)
+            with np.errstate(over="ignore", invalid="ignore"):
+                for layer, jacobians in enumerate(steps):
+                    total = steps[layer] = jacobians @ total
+            _raise_to(total_growth[layers], _norms(steps))
+    return Stability(u.h.astype(np.float64), growth, total_growth, log_norm, abscissa)
 
 
-def _layer_controls(net: Flow, u: Controls, layer: int) -> dict[str, FloatArray]:
-    """The controls of one layer, as those of a network that has no other."""
-    return {part.name: getattr(u, part.name)[layer : layer + 1] for part in net.parts if part.role != "readout"}
+def _raise_to(largest: FloatArray, numbers: FloatArray) -> None:
+    """Let `largest`, (layers,), be no less than the largest of these numbers, (layers, ...)."""
+    np.maximum(largest, numbers.reshape(len(largest), -1).max(axis=1), out=largest)
 
 
-def _stage_controls(net: Flow, u: Controls, layer: int) -> list[dict[str, FloatArray]]:
-    """The controls of each stage of a layer, as those of a network that has no other."""
-    parts = {part.name: getattr(u, part.name)[layer] for part in net.parts if part.role == "field"}
-    return [{name: stages[i : i + 1] for name, stages in parts.items()} for i in range(net.stages)]
+def _norms(jacobians: FloatArray) -> FloatArray:
+    """Return the norms of matrices, infinite where entries overflow."""
+    norms = np.full(jacobians.shape[:-2], np.inf)
+    is_finite = np.isfinite(jacobians).all(axis=(-2, -1))
+    norms[is_finite] = np.linalg.norm(jacobians[is_finite], 2, axis=(-2, -1))
+    return norms
 
 
-def _jacobians(net: Flow, controls: dict[str, Any], y: FloatArray, changes: dict[str, Any]) -> FloatArray:
-    """The derivatives of the state after one layer by the state before it, (samples, dim, dim)."""
-    sizes = {"n_features": net.dim, "augment": 0, "n_layers": 1, "n_outputs": 1, "time_steps": "fixed"}
-    layer = type(net)(**(net._arguments() | sizes | changes))
-    samples, dim = y.shape
+def _step_jacobians(net: Flow, u: Controls, y: FloatArray, layers: slice) -> FloatArray:
+    """Return dy[j+1]/dy[j] of these layers at the states y, (layers, samples, dim, dim)."""
+    parts = {part.name: getattr(u, part.name)[layers] for part in net.parts if part.role != "readout"}
+    return _jacobians(net, parts, y[layers], {})
+
+
+def _field_jacobians(net: Flow, u: Controls, y: FloatArray, layers: slice) -> FloatArray:
+    """Return df/dy of these layers at the states y, (layers, sets of controls in a layer, samples, dim, dim)."""
+    parts = {part.name: getattr(u, part.name)[layers] for part in net.parts if part.role == "field"}
+    sets = [parts]
+    if net.stage_controls:
+        sets = [{name: part[:, i] for name, part in parts.items()} for i in range(net.stages)]
+    # One Euler step of size 1 has the Jacobian I + df/dy.
+    changes = {"tableau": "euler", "stage_controls": False, "horizon": 1.0}
+    found = [_jacobians(net, controls, y[layers], changes) for controls in sets]
+    return np.stack(found, axis=1) - np.eye(net.dim)
+
+
+def _jacobians(net: Flow, parts: dict[str, FloatArray], y: FloatArray, changes: dict[str, Any]) -> FloatArray:
+    """Return the derivatives of the state after a layer by the state before it, (layers, samples, dim, dim).
+
+    `parts` has the controls of each layer; one network of a single layer is swept with one after the other.
+    """
+    layers, samples, dim = y.shape
+    sizes = {"n_features": dim, "augment": 0, "n_layers": 1, "n_outputs": 1, "time_steps": "fixed"}
+    single = type(net)(**(net._arguments() | sizes | changes))
+    u = single.controls()
+    own = {name: getattr(u, name) for name in parts}
     directions = np.tile(np.eye(dim, dtype=net.dtype), (samples, 1))
-    columns = layer.tangent(layer.controls(**controls), np.repeat(y, dim, axis=0), dX=directions)[1]
-    jacobians: FloatArray = columns.reshape(samples, dim, dim).swapaxes(1, 2).astype(np.float64)
+    jacobians = np.empty((layers, samples, dim, dim))
+    for layer in range(layers):
+        for name, part in parts.items():
+            own[name][0] = part[layer]
+        rows = np.repeat(y[layer], dim, axis=0)
+        columns = single._core_network.tangent(u._vector, rows, None, directions)[1]
+        if not np.isfinite(columns).all():
+            overflow.report(single._core_network, u._vector, rows)
+        jacobians[layer] = columns.reshape(samples, dim, dim).swapaxes(1, 2)
     return jacobians
-
-
-def _norm(jacobians: FloatArray) -> float:
-    return float(np.linalg.norm(jacobians, 2, axis=(-2, -1)).max())

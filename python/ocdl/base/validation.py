@@ -233,9 +233,12 @@ def _whole_numbers(y: ArrayLike) -> LabelArray:
 
 
 def weights(
-    sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any], *, are_all: bool = True
+    sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any], *, are_all: bool = True, mean: bool = True
 ) -> FloatArray | None:
-    """Return the samples' weights, none of them negative and, if they are all, their sum a number to divide by."""
+    """Return the samples' weights, none of them negative.
+
+    If they are all, their sum is a positive number, for a mean one to divide by.
+    """
     if sample_weight is None:
         return None
     array = real_array(sample_weight, "sample_weight", dtype)
@@ -246,17 +249,17 @@ def weights(
         raise ValueError(f"sample_weight[{lowest}] is {array[lowest]}; weights must not be negative")
     if are_all:
         with np.errstate(over="ignore"):
-            require_total_weight(float(np.sum(array, dtype=np.float64)), dtype)
+            require_total_weight(float(np.sum(array, dtype=np.float64)), dtype, mean=mean)
     return array
 
 
-def require_total_weight(total: float, dtype: np.dtype[Any]) -> None:
-    """Raise where the sum of all weights is no number to divide by."""
+def require_total_weight(total: float, dtype: np.dtype[Any], *, mean: bool) -> None:
+    """Raise where the sum of all weights is not positive and finite, or a mean would divide by a number too small."""
     if total == 0:
         raise ValueError("sample_weight is 0 for every sample; at least one must be positive")
     if not np.isfinite(total):
         raise ValueError("sample_weight has a sum beyond the range of float64; scale it down")
-    if total < 1 / float(np.finfo(dtype).max):
+    if mean and total < 1 / float(np.finfo(dtype).max):
         raise ValueError(f"sample_weight has a sum of {total}: its inverse is beyond the range of {dtype}; scale it up")
 
 

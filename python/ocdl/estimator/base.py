@@ -378,8 +378,9 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.__dict__.pop("_epochs", None)
         is_worse = result.status is Status.ITERATION_LIMIT and self._is_above_constant(network, result, samples)
         convergence.warn_unless_converged(result, float(self.tol), left=left, worse_than_constant=is_worse)
-        is_finite = result.status is not Status.NOT_FINITE
-        if flat.may_matter and is_finite and self._is_above_constant(network, result, samples, convergence.LITTLE):
+        # A custom loss may have any value where all is right, so that a fraction of it says nothing.
+        is_comparable = result.status is not Status.NOT_FINITE and not self._own_loss
+        if flat.may_matter and is_comparable and self._is_above_constant(network, result, samples, convergence.LITTLE):
             convergence.warn_of_scale(flat)
         return self
 
@@ -535,7 +536,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if result.status is Status.NOT_FINITE:
             return result, left
         before, after = (self._value(network, u, samples, objective) for u in (begun_at, result.controls))
-        return judged_from(result, before, after, common["tol"]), left
+        return judged_from(result, before, after), left
 
     def _value(self, network: Network, u: Controls, samples: Samples, objective: Objective) -> float:
         """Return J on the rows of all ranks."""

@@ -28,6 +28,7 @@ MOST_FLAT = 0.85  # of the units: what the others say may not be enough
 LITTLE = 0.8  # of the loss of a constant: above it little is predicted
 ADVICE = {
     Status.NOT_FINITE: "scale the inputs, or choose smaller steps of the optimiser",
+    Status.STAGES: "choose more layers, a larger alpha, or an explicit tableau",
     Status.ROSE: "choose a smaller learning rate or another optimiser, and scale the inputs",
     Status.SATURATED: "scale the inputs, choose a smaller learning rate, or the loss 'cross_entropy', which does not "
     "flatten where it is wrong",

@@ -51,7 +51,9 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         What is compared with the targets, which are scaled to mean 0 and standard deviation 1 before. With "huber" and
         "quantile", which do not follow outliers, the median and the quartiles say how, which do not either: they go to
         0 and, on average, -0.67 and 0.67, as those of normal numbers; the ``delta`` of Huber's loss is in these units.
-        Of "poisson" targets are divided by their mean.
+        Of "poisson" targets are divided by their mean. A custom loss gets targets scaled to mean 0 and standard
+        deviation 1, in the shape that `y` has: (samples,) for single targets, (samples, targets) for several. Its
+        outputs are always (samples, targets), and `predict` takes them back to the scale of `y`.
     alpha : float or "cv"
         The factor of the prior, which is relative to the noise of the targets, taken to be what a linear model leaves;
         all of their variance, where there are no more rows than columns. Where X has few numbers, up to 10,000, folds
@@ -329,7 +331,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
                 f"y has the target {targets[~np.isfinite(scaled)][0]}, and those that the model has learned spread by "
                 f"{self.target_scale_.min():.3g}: the one divided by the other overflows"
             )
-        return scaled
+        return scaled[:, 0] if self._is_single else scaled
 
     def _stored_targets(self) -> dict[str, Any]:
         return {"mean": self.target_mean_.tolist(), "scale": self.target_scale_.tolist(), "single": self._is_single}
@@ -373,7 +375,8 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         """Return the geometric mean of what a linear model leaves, too much, and of what a weakly held flow does."""
         if self._least_target == 0 or self._own_loss or not _leaves_something(samples):
             return noise
-        residual = self._without_outliers(samples.y - network.predict(controls, samples.X))
+        targets = samples.y.reshape(len(samples.y), -1)
+        residual = self._without_outliers(targets - network.predict(controls, samples.X))
         left = float(np.mean(np.average(residual**2, axis=0, weights=samples.row_weights))) * self._steepness
         return float(np.sqrt(noise * np.clip(left, LEAST_NOISE * noise, noise)))
 

@@ -1,44 +1,92 @@
-"""A flow as one function of arrays, and its pull-back: what every library that differentiates around it asks for."""
+"""A flow as one function of arrays, and its vector-Jacobian product: what automatic differentiation needs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
+from ocdl import _core
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray
-from ocdl.model.controls import Controls, Part
+from ocdl.interop import nonfinite
+from ocdl.model.controls import Part
 from ocdl.network import Network
 
 RETURNS = ("outputs", "state", "trajectory")
+ON_NONFINITE = ("nan", "raise")
 
 
 @dataclass(frozen=True)
 class Bridge:
-    """The function (parts of the controls, x) -> outputs, final states or trajectory, for x with any axes.
+    """The function (vector of controls, x) -> outputs, final states or trajectory, for x with any leading axes.
 
     Attributes
     ----------
     net : Network
     returns : {"outputs", "state", "trajectory"}
         Results of shape (..., outputs), (..., dim) or (layers + 1, ..., dim) for x of shape (..., features).
+    on_nonfinite : {"nan", "raise"}
+        Whether a row that is not finite becomes NaN, or raises an error.
+    core : ocdl._core.Network
+        The compiled network.
+    of_outputs : bool
+        Whether the result are the outputs.
+    parts : tuple of Part
+        The parts of the controls that the result depends on; states do not depend on the readout.
+    places : tuple
+        The slice of the vector that each of them takes, and its shape.
+    steps : int
+        Which of them are the time steps.
+    n_unused : int
+        How many numbers at the end of the vector, the readout, the result does not depend on.
     """
 
     net: Network
-    returns: str
+    returns: str = "outputs"
+    on_nonfinite: str = "nan"
+    core: _core.Network = field(init=False, repr=False, compare=False)
+    of_outputs: bool = field(init=False, repr=False, compare=False)
+    parts: tuple[Part, ...] = field(init=False, repr=False, compare=False)
+    places: tuple[tuple[slice, tuple[int, ...]], ...] = field(init=False, repr=False, compare=False)
+    steps: int = field(init=False, repr=False, compare=False)
+    n_unused: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.net, Network):
-            raise TypeError(f"net must be a Network, got {type(self.net).__name__}")
-        object.__setattr__(self, "returns", validation.choice(self.returns, "returns", RETURNS))
+        net = self.net
+        if not isinstance(net, Network):
+            raise TypeError(f"net must be a Network, got {type(net).__name__}")
+        returns = validation.choice(self.returns, "returns", RETURNS)
+        parts = tuple(part for part in net.parts if returns == "outputs" or part.role != "readout")
+        derived = {
+            "returns": returns,
+            "on_nonfinite": validation.choice(self.on_nonfinite, "on_nonfinite", ON_NONFINITE),
+            "core": net._core_network,
+            "of_outputs": returns == "outputs",
+            "parts": parts,
+            "places": tuple(net._layout.places[part.name] for part in parts),
+            "steps": [part.role for part in parts].index("steps"),
+            "n_unused": net.n_controls - sum(part.size for part in parts),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Network, str, str]]:
+        return type(self), (self.net, self.returns, self.on_nonfinite)
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """The parts of the controls that the result depends on: states do not know how they are read."""
-        return tuple(part for part in self.net.parts if self.returns == "outputs" or part.role != "readout")
+    def with_step_gradient(self) -> Self:
+        """The same function, whose gradient by fixed time steps is not left out."""
+        if self.net.time_steps != "fixed" or not self.net.residual:
+            return self
+        return self._with(time_steps="free")
+
+    def astype(self, dtype: str) -> Self:
+        """Return the same function in this precision."""
+        return self if self.net.dtype == dtype else self._with(dtype=dtype)
 
     def shape(self, x: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the result for x of this shape, if that fits."""
@@ -49,41 +97,84 @@ class Bridge:
         layers = (self.net.n_layers + 1,) if self.returns == "trajectory" else ()
         return (*layers, *x[:-1], self.net.dim)
 
-    def forward(self, parts: Sequence[FloatArray], x: FloatArray) -> FloatArray:
-        """Return the result for these parts, in the order of `parts`."""
+    def pack(self, parts: Sequence[FloatArray]) -> FloatArray:
+        """Return the vector of controls with these parts, in the order of `parts`."""
+        return np.concatenate([*parts, np.zeros(self.n_unused, self.net.dtype)], axis=None)
+
+    def forward(self, vector: FloatArray, x: FloatArray) -> FloatArray:
+        """Return the result for these controls."""
+        result = None if self.returns == "trajectory" else self._sweep(vector, x)
+        if result is not None:
+            return result
         shape = self.shape(x.shape)
         if not x.size:
             return np.zeros(shape, self.net.dtype)
-        u, rows = self.controls(parts), x.reshape(-1, self.net.n_features)
-        if self.returns == "outputs":
-            result = self.net.predict(u, rows)
-        elif self.returns == "state":
-            result = self.net.final_state(u, rows)
-        else:
-            result = self.net.forward(u, rows).states
+        rows = self._rows(x)
+        result = self._sweep(vector, rows)
+        if result is None:
+            if self.on_nonfinite == "raise":
+                nonfinite.refuse(self.net, vector, x)
+            keep = ~nonfinite.find_rows(self.net, vector, rows)
+            result = np.full((*shape[: -x.ndim], len(rows), shape[-1]), np.nan, self.net.dtype)
+            if keep.any():
+                result[..., keep, :] = self._sweep(vector, rows[keep])
         return result.reshape(shape)
 
-    def pull_back(
-        self, parts: Sequence[FloatArray], x: FloatArray, slopes: FloatArray
-    ) -> tuple[FloatArray, list[FloatArray]]:
-        """Return the gradient of <slopes, result> by x, and that by each of the parts."""
+    def vjp(self, vector: FloatArray, x: FloatArray, cotangent: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the gradient of <cotangent, result> by x, and that by the vector of controls."""
+        found = self._adjoint_sweep(vector, x, cotangent)
+        if found is not None:
+            return found
         if not x.size:
-            return np.zeros_like(x), [np.zeros(part.shape, self.net.dtype) for part in self.parts]
-        rows = x.reshape(-1, self.net.n_features)
-        layers = (self.net.n_layers + 1,) if self.returns == "trajectory" else ()
-        flat = slopes.reshape(*layers, len(rows), slopes.shape[-1])
-        of_what = "output_slopes" if self.returns == "outputs" else "state_slopes"
-        g = self.net.pull_back(self.controls(parts), rows, **{of_what: flat})
-        assert g.X is not None
-        return g.X.reshape(x.shape), [getattr(g, part.name) for part in self.parts]
+            return np.zeros_like(x), np.zeros_like(vector)
+        rows = self._rows(x)
+        flat = np.ascontiguousarray(cotangent).reshape(*cotangent.shape[: -x.ndim], len(rows), cotangent.shape[-1])
+        found = self._adjoint_sweep(vector, rows, flat)
+        if found is None:
+            if self.on_nonfinite == "raise":
+                nonfinite.refuse(self.net, vector, x, cotangent)
+            found = self._adjoint_sweep_of_finite_rows(vector, rows, flat)
+        by_rows, by_vector = found
+        return by_rows.reshape(x.shape), by_vector
 
-    def controls(self, parts: Sequence[FloatArray]) -> Controls:
-        """Return controls with these parts; what the result does not depend on is 0."""
-        vector = np.zeros(self.net.n_controls, self.net.dtype)
-        for place, values in zip(self._places, parts, strict=True):
-            vector[place] = values.reshape(-1)
-        return Controls(self.net._layout, vector)
+    def _with(self, **arguments: Any) -> Self:
+        return replace(self, net=type(self.net)(**(self.net._arguments() | arguments)))
 
-    @cached_property
-    def _places(self) -> tuple[slice, ...]:
-        return tuple(self.net._layout.places[part.name][0] for part in self.parts)
+    def _rows(self, x: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(x).reshape(-1, self.net.n_features)
+
+    def _sweep(self, vector: FloatArray, rows: FloatArray) -> FloatArray | None:
+        """Return the result for rows; None where something is not finite, or they are no plain rows.
+
+        A trajectory needs plain rows.
+        """
+        if self.of_outputs:
+            return self.core.predict(vector, rows)
+        if self.returns == "state":
+            return self.core.final_state(vector, rows)
+        self.net._require_memory_for_states(len(rows))
+        states, _ = self.core.forward(vector, rows)
+        return None if _core.first_non_finite(vector) >= 0 or _core.first_non_finite(states) >= 0 else states
+
+    def _adjoint_sweep(
+        self, vector: FloatArray, rows: FloatArray, cotangent: FloatArray, require_finite: bool = True
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return the gradients by rows and by the vector; None where `_sweep` does, or the gradients are not finite."""
+        of_outputs, of_states = (cotangent, None) if self.of_outputs else (None, cotangent)
+        found = self.core.pull_back(vector, rows, of_outputs, of_states, False, require_finite)
+        return None if found is None else (found[1], found[0])
+
+    def _adjoint_sweep_of_finite_rows(
+        self, vector: FloatArray, rows: FloatArray, cotangent: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the gradients, with NaN for the other rows and, as it is a sum over all rows, for the vector."""
+        keep = ~nonfinite.find_rows(self.net, vector, rows) & nonfinite.all_finite(cotangent)
+        by_rows, by_vector = np.full_like(rows, np.nan), np.full_like(vector, np.nan)
+        if keep.any():
+            kept = np.ascontiguousarray(cotangent[..., keep, :])
+            found = self._adjoint_sweep(vector, rows[keep], kept, require_finite=False)
+            assert found is not None
+            by_rows[keep] = found[0]
+            if keep.all():  # the flow is finite, the gradient is not
+                by_vector = found[1]
+        return by_rows, by_vector

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
+import jax
 import numpy as np
 
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray
 from ocdl.interop.bridge import Bridge
-from ocdl.interop.extras import missing
 from ocdl.network import Network
 
 try:
-    import jax
-except ModuleNotFoundError as error:
-    raise missing("ocdl.jax", "JAX", "jax") from error
+    from jax.experimental.buffer_callback import buffer_callback
+except ImportError:  # in older versions
+    buffer_callback = None
 
 __all__ = ["flow"]
 
-FlowFunction = Callable[[Mapping[str, Any], Any], Any]
+HostFunction = Callable[..., tuple[FloatArray, ...]]  # of arrays whose leading axes `vmap` has added
 
 
-def flow(net: Network, returns: str = "outputs") -> FlowFunction:
+def flow(net: Network, returns: str = "outputs", *, on_nonfinite: str = "nan") -> FlowFunction:
     """Return a network as a function of JAX, ``(controls, x) -> array``, for `jit`, `grad` and `vmap`.
 
     Gradients, by the controls and by x, are those of `Network.pull_back`: exact, by one forward and one adjoint sweep,
@@ -37,12 +39,17 @@ def flow(net: Network, returns: str = "outputs") -> FlowFunction:
     returns : {"outputs", "state", "trajectory"}
         What the function returns for x of shape (..., features): the outputs, (..., outputs); the states at time T,
         (..., dim); or those after every layer, (layers + 1, ..., dim).
+    on_nonfinite : {"nan", "raise"}
+        What the function does where a row of x, or what the flow makes of it, is not finite. "nan": the results of
+        that row are NaN, as is its gradient; so is the gradient by the controls, which is a sum over all rows.
+        "raise": an error names the row.
 
     Returns
     -------
     function
         Its `controls` are a dict of the parts, as ``net.init().parts()``; a part that is missing has the value of
-        ``net.controls()``. The gradient by fixed time steps is 0.
+        ``net.controls()``, and no gradient. Time steps ``h`` that are passed in get theirs, also on a network whose
+        steps are fixed. The function can be pickled, and compared: it is equal to others of the same arguments.
 
     Raises
     ------
@@ -60,24 +67,50 @@ def flow(net: Network, returns: str = "outputs") -> FlowFunction:
     >>> jax.jit(jax.grad(loss))(controls, x)["K"].shape
     (10, 2, 2)
     """
-    bridge = Bridge(net, returns)
-    given = {part.name: getattr(net.controls(), part.name) for part in net.parts}
-    differentiable = _differentiable(bridge)
+    return FlowFunction(Bridge(net, returns, on_nonfinite))
 
-    def function(controls: Mapping[str, Any], x: Any) -> Any:
-        if not isinstance(controls, Mapping) or not controls.keys() <= given.keys():
+
+@dataclass(frozen=True, repr=False)
+class FlowFunction:
+    """What `flow` returns."""
+
+    bridge: Bridge
+
+    def __call__(self, controls: Mapping[str, Any], x: Any) -> Any:
+        net, defaults = self.bridge.net, self._defaults
+        if not isinstance(controls, Mapping) or not controls.keys() <= defaults.keys():
             what = ", ".join(map(repr, controls)) if isinstance(controls, Mapping) else type(controls).__name__
-            raise TypeError(f"controls must be a dict of the parts {', '.join(given)}, got {what}")
-        arrays = {name: _checked(net, name, values) for name, values in {**given, **controls}.items()}
+            raise TypeError(f"controls must be a dict of the parts {', '.join(defaults)}, got {what}")
+        arrays = {name: _checked(net, name, values) for name, values in {**defaults, **controls}.items()}
         for part in net.parts:
-            if arrays[part.name].shape != part.shape:
-                found = arrays[part.name].shape
-                raise ValueError(f"{part.name} must have shape {part.shape}, {part.meaning}, got {found}")
+            given = arrays[part.name].shape
+            if given != part.shape:
+                raise ValueError(f"{part.name} must have shape {part.shape}, {part.meaning}, got {given}")
         rows = _checked(net, "x", x)
-        bridge.shape(rows.shape)
-        return differentiable(rows, *(arrays[part.name] for part in bridge.parts))
+        self.bridge.shape(rows.shape)
+        parts = [arrays[part.name] for part in self.bridge.parts]
+        has_steps = self.bridge.parts[self.bridge.steps].name in controls
+        return (self._with_step_gradient if has_steps else self._without_step_gradient)(rows, *parts)
 
-    return function
+    def __reduce__(self) -> tuple[partial[FlowFunction], tuple[()]]:
+        bridge = self.bridge
+        return partial(flow, bridge.net, bridge.returns, on_nonfinite=bridge.on_nonfinite), ()
+
+    def __repr__(self) -> str:
+        bridge = self.bridge
+        return f"flow({bridge.net!r}, returns={bridge.returns!r}, on_nonfinite={bridge.on_nonfinite!r})"
+
+    @cached_property
+    def _defaults(self) -> dict[str, FloatArray]:
+        return self.bridge.net.controls().parts()
+
+    @cached_property
+    def _without_step_gradient(self) -> Any:
+        return _differentiable(self.bridge)
+
+    @cached_property
+    def _with_step_gradient(self) -> Any:
+        return _differentiable(self.bridge.with_step_gradient)
 
 
 def _checked(net: Network, name: str, values: Any) -> Any:
@@ -96,17 +129,19 @@ def _checked(net: Network, name: str, values: Any) -> Any:
 
 
 def _differentiable(bridge: Bridge) -> Any:
-    """Return the function of a bridge with its pull-back; the arguments are x and the parts."""
+    """Return the function of a bridge with its derivative; the arguments are x and the parts of the controls."""
+    call_forward, call_vjp = _host_call(partial(_forward, bridge)), _host_call(partial(_vjp, bridge))
     dtype = bridge.net.dtype
 
-    def forward(x: Any, *parts: Any) -> Any:
-        result = jax.ShapeDtypeStruct(bridge.shape(x.shape), dtype)
-        return jax.pure_callback(_forward(bridge), result, x, *parts, vmap_method="expand_dims")
+    @jax.custom_vjp  # type: ignore[untyped-decorator]
+    def function(x: Any, vector: Any) -> Any:
+        (result,) = call_forward((jax.ShapeDtypeStruct(bridge.shape(x.shape), dtype),), vector, x)
+        return result
 
     @jax.custom_vjp  # type: ignore[untyped-decorator]
-    def pull_back(slopes: Any, x: Any, *parts: Any) -> Any:
-        results = tuple(jax.ShapeDtypeStruct(array.shape, dtype) for array in (x, *parts))
-        return jax.pure_callback(_pull_back(bridge), results, slopes, x, *parts, vmap_method="expand_dims")
+    def vjp(cotangent: Any, x: Any, vector: Any) -> Any:
+        results = tuple(jax.ShapeDtypeStruct(array.shape, dtype) for array in (x, vector))
+        return call_vjp(results, vector, x, cotangent)
 
     def refuse(*_: Any) -> Any:
         raise NotImplementedError(
@@ -114,46 +149,58 @@ def _differentiable(bridge: Bridge) -> Any:
             "Network.hessian_product"
         )
 
-    pull_back.defvjp(refuse, refuse)
-    function = jax.custom_vjp(forward)
+    vjp.defvjp(refuse, refuse)
     function.defvjp(
         lambda *arrays: (function(*arrays), arrays),  # itself, so that second derivatives come to `refuse`
-        lambda arrays, slopes: pull_back(slopes, *arrays),
+        lambda arrays, cotangent: vjp(cotangent, *arrays),
     )
-    return function
+
+    @jax.jit  # type: ignore[untyped-decorator]
+    def function_of_parts(x: Any, *parts: Any) -> Any:
+        unused = jax.numpy.zeros(bridge.n_unused, dtype)
+        return function(x, jax.numpy.concatenate([*(part.reshape(-1) for part in parts), unused]))
+
+    return function_of_parts
 
 
-def _forward(bridge: Bridge) -> Callable[..., FloatArray]:
-    def call(*arrays: Any) -> FloatArray:
-        x, *parts = map(np.asarray, arrays)
-        axes = _batch_axes(bridge, parts)
-        if all(part.shape[:axes] == (1,) * axes for part in parts):  # the same controls for all: more rows, one sweep
-            result = bridge.forward([part.reshape(part.shape[axes:]) for part in parts], x)
-            return np.moveaxis(result, 0, axes) if bridge.returns == "trajectory" else result
-        return _stacked([bridge.forward(parts, x) for x, *parts in _batches(axes, x, *parts)], axes, x, *parts)
+def _host_call(function: HostFunction) -> Callable[..., Any]:
+    """Return a function of JAX, (shapes and types of the results, *arrays) -> results, that calls one of arrays."""
+
+    def write(_: Any, results: Any, *buffers: Any) -> None:
+        for result, values in zip(results, function(*map(np.asarray, buffers)), strict=True):
+            np.asarray(result)[...] = values
+
+    def compute(*arrays: Any) -> tuple[FloatArray, ...]:
+        return function(*map(np.asarray, arrays))
+
+    def call(results: Any, *arrays: Any) -> Any:
+        options = {"vmap_method": "expand_dims"}
+        anywhere = partial(jax.pure_callback, compute, results, **options)
+        if buffer_callback is None:
+            return anywhere(*arrays)
+        on_cpu = buffer_callback(write, results, **options)  # which copies no argument, and takes a tenth of the time
+        return jax.lax.platform_dependent(*arrays, cpu=on_cpu, default=anywhere)
 
     return call
 
 
-def _pull_back(bridge: Bridge) -> Callable[..., tuple[FloatArray, ...]]:
-    def call(*arrays: Any) -> tuple[FloatArray, ...]:
-        given = [np.asarray(array) for array in arrays]
-        axes = _batch_axes(bridge, given[2:])
-        results = []
-        for slopes, x, *parts in _batches(axes, *given):
-            by_x, by_parts = bridge.pull_back(parts, x, slopes)
-            results.append((by_x, *by_parts))
-        return tuple(_stacked(list(gradients), axes, *given) for gradients in zip(*results, strict=True))
-
-    return call
+# ---- on the host: `vmap` adds leading axes to every array, of length 1 where it is the same for all ----
 
 
-# ---- vmap: every array has axes in front, of length 1 where it is the same for all ----
+def _forward(bridge: Bridge, vector: FloatArray, x: FloatArray) -> tuple[FloatArray]:
+    axes = vector.ndim - 1
+    if vector.size == vector.shape[-1]:  # the same controls for all: more rows, one sweep
+        result = bridge.forward(vector.reshape(-1), x)
+        return (np.moveaxis(result, 0, axes) if bridge.returns == "trajectory" else result,)
+    return (_stacked([bridge.forward(*one) for one in _batches(axes, vector, x)], axes, vector, x),)
 
 
-def _batch_axes(bridge: Bridge, parts: list[FloatArray]) -> int:
-    """Return how many axes `vmap` has put in front."""
-    return parts[0].ndim - len(bridge.parts[0].shape)
+def _vjp(bridge: Bridge, *arrays: FloatArray) -> tuple[FloatArray, ...]:
+    axes = arrays[0].ndim - 1
+    if not axes:
+        return bridge.vjp(*arrays)
+    results = [bridge.vjp(*one) for one in _batches(axes, *arrays)]
+    return tuple(_stacked(list(gradients), axes, *arrays) for gradients in zip(*results, strict=True))
 
 
 def _batches(axes: int, *arrays: FloatArray) -> Iterator[list[FloatArray]]:
@@ -164,8 +211,7 @@ def _batches(axes: int, *arrays: FloatArray) -> Iterator[list[FloatArray]]:
 
 def _stacked(results: list[FloatArray], axes: int, *arrays: FloatArray) -> FloatArray:
     """Return the results of all batches as one array."""
-    shape = _batch_shape(axes, *arrays)
-    return np.stack(results).reshape(*shape, *results[0].shape) if axes else results[0]
+    return np.stack(results).reshape(*_batch_shape(axes, *arrays), *results[0].shape)
 
 
 def _batch_shape(axes: int, *arrays: FloatArray) -> tuple[int, ...]:

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
-import numpy as np
+import torch
 
-from ocdl.base.validation import FloatArray
+from ocdl.base import validation
+from ocdl.interop import torch_operator
 from ocdl.interop.bridge import Bridge
-from ocdl.interop.extras import missing
-from ocdl.model.controls import Controls, Part
+from ocdl.interop.torch_function import apply_flow, to_array
+from ocdl.model.controls import Controls
 from ocdl.model.projection import project_simplex
 from ocdl.network import Network
 
-try:
-    import torch
-except ModuleNotFoundError as error:
-    raise missing("ocdl.torch", "PyTorch", "torch") from error
-
 __all__ = ["OCDLayer"]
 
-_is_exporting = getattr(torch.compiler, "is_exporting", bool)  # PyTorch before 2.7 cannot be asked
+_is_exporting = getattr(torch.compiler, "is_exporting", bool)  # PyTorch before 2.7 does not have it
 
 
 class OCDLayer(torch.nn.Module):  # type: ignore[misc]
     """A network as a layer of a model in PyTorch.
 
     Its parameters are the parts of the controls, under their names: ``layer.K``, ``layer.b``, ... The time steps are a
-    buffer where they are fixed. Gradients, also by x, are those of `Network.pull_back`: exact, by one forward and one
-    adjoint sweep, whatever the tableau. There are no second derivatives. A layer computes on the CPU, with as many
-    threads as `ocdl.set_num_threads` says, in the number type of its network. ``torch.compile`` compiles what stands
-    around it; a trace or an export of the model is refused, as no operators of PyTorch say what a layer computes.
+    buffer where they are fixed; a tensor ``h`` that requires a gradient gets one all the same. A layer that returns
+    states has no readout, W and mu. Gradients, also by x, are those of `Network.pull_back`: exact, by one forward and
+    one adjoint sweep, whatever the tableau. There are no second derivatives.
+
+    A layer computes on the CPU, with as many threads as `ocdl.set_num_threads` allows, in the precision of its
+    parameters, which ``.double()`` and ``.float()`` change; under autocast, x is converted to it. In the graphs of
+    ``torch.compile`` it is one operator; ``torch.func`` has ``grad``, ``vjp``, ``vmap`` and ``jacrev`` of it. A trace
+    or an export of the model is refused, as PyTorch's own operators do not describe what a layer computes.
 
     Parameters
     ----------
@@ -41,13 +41,17 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         ``torch.manual_seed`` fixes it.
     returns : {"outputs", "state", "trajectory"}
         What `forward` returns for x of shape (..., features): the outputs, (..., outputs); the states at time T,
-        (..., dim); or those after every layer, (layers + 1, ..., dim). States do not depend on the readout W and mu,
-        which have no gradient then.
+        (..., dim); or those after every layer, (layers + 1, ..., dim).
+    on_nonfinite : {"nan", "raise"}
+        What `forward` does where a row of x, or what the flow makes of it, is not finite. "nan": the results of that
+        row are NaN, as is its gradient; so is the gradient by the controls, which is a sum over all rows. "raise": an
+        error names the row.
 
     Attributes
     ----------
     net : Network
     returns : str
+    on_nonfinite : str
 
     Raises
     ------
@@ -65,18 +69,28 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
     >>> model(torch.zeros(5, 2)).sum().backward()
     >>> flow.K.grad.shape
     torch.Size([10, 8, 8])
-    >>> flow.net is net, flow.returns
-    (True, 'state')
+    >>> flow.net is net, flow.returns, flow.on_nonfinite
+    (True, 'state', 'nan')
     """
 
-    def __init__(self, net: Network, controls: Controls | None = None, returns: str = "outputs") -> None:
+    def __init__(
+        self,
+        net: Network,
+        controls: Controls | None = None,
+        returns: str = "outputs",
+        *,
+        on_nonfinite: str = "nan",
+    ) -> None:
         super().__init__()
-        self._bridge = Bridge(net, returns)
+        bridge = Bridge(net, returns, on_nonfinite)
+        self._spec = torch_operator.to_spec(bridge)
+        self._bridges = {getattr(torch, name): bridge.astype(name) for name in ("float32", "float64")}
         self._dtype = getattr(torch, str(net.dtype))
+        self._names = tuple(part.name for part in bridge.parts)
         if controls is None:
             controls = net.init(random_state=int(torch.randint(2**31, ())), scheme="scaled")
         net._vector(controls, "controls")
-        for part in net.parts:
+        for part in bridge.parts:
             values = torch.from_numpy(getattr(controls, part.name).copy())
             if part.role == "steps" and net.time_steps == "fixed":
                 self.register_buffer(part.name, values)
@@ -85,7 +99,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
 
     @property
     def net(self) -> Network:
-        """The network that computes.
+        """The network that computes, in the precision of the parameters.
 
         Examples
         --------
@@ -94,7 +108,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         >>> layer.net.n_layers
         5
         """
-        return self._bridge.net
+        return self._bridges[self._precision(getattr(self, self._names[0]))].net
 
     @property
     def returns(self) -> str:
@@ -107,7 +121,20 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         >>> layer.returns
         'outputs'
         """
-        return self._bridge.returns
+        return self._bridges[self._dtype].returns
+
+    @property
+    def on_nonfinite(self) -> str:
+        """What `forward` does with rows that are not finite: "nan" or "raise".
+
+        Examples
+        --------
+        >>> import ocdl, ocdl.torch, torch
+        >>> layer = ocdl.torch.OCDLayer(ocdl.Network(2, 5, time_steps="simplex"))
+        >>> layer(torch.tensor([[torch.nan, 0.0]], dtype=torch.float64)).isnan().all().item(), layer.on_nonfinite
+        (True, 'nan')
+        """
+        return self._bridges[self._dtype].on_nonfinite
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return outputs, final states or trajectory of x, (..., features).
@@ -115,7 +142,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         Parameters
         ----------
         x : torch.Tensor of shape (..., features)
-            Of the network's number type, on the CPU.
+            In the precision of the parameters, on the CPU; under autocast in any.
 
         Returns
         -------
@@ -125,9 +152,9 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         Raises
         ------
         TypeError, ValueError
-            If `x` is no such tensor.
+            If `x` is no such tensor, or with ``on_nonfinite="raise"`` not finite.
         FloatingPointError
-            If the flow leaves the finite range.
+            If with ``on_nonfinite="raise"`` the flow leaves the finite range.
         NotImplementedError
             If the layer is traced or exported.
 
@@ -143,12 +170,16 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
                 "an OCDLayer cannot be traced or exported by PyTorch; ocdl.export_onnx(path, layer.net, "
                 "layer.to_controls()) writes its network"
             )
-        parts = [getattr(self, part.name) for part in self._bridge.parts]
-        self._require("x", x)
-        for part, values in zip(self._bridge.parts, parts, strict=True):
-            self._require_part(part, values)
-        self._bridge.shape(x.shape)
-        return _Forward.apply(self._bridge, x, *parts)
+        parts = self._parts()
+        dtype = getattr(parts[0], "dtype", None)
+        if dtype not in self._bridges or getattr(x, "dtype", None) is not dtype:
+            x = _cast(x, dtype)
+            self._check(parts, x)
+        bridge = self._bridges[dtype]
+        if torch.compiler.is_compiling():
+            self._check(parts, x)
+            return torch_operator.call_operator(self._spec, bridge, x, parts)
+        return apply_flow(bridge, x, parts, self._check)
 
     def to_controls(self) -> Controls:
         """Return a copy of the controls, for everything else that ocdl does.
@@ -156,6 +187,12 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         Returns
         -------
         Controls
+            Of `net`. A layer that returns states has no readout: W and mu are 0.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter has been replaced by something that does not fit, or is not finite.
 
         Examples
         --------
@@ -164,10 +201,14 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         >>> layer.to_controls().K.shape
         (5, 2, 2)
         """
-        parts = {part: getattr(self, part.name) for part in self.net.parts}
-        for part, values in parts.items():
-            self._require_part(part, values)
-        return self.net.from_vector(np.concatenate([_array(values).ravel() for values in parts.values()]))
+        parts = self._parts()
+        self._check(parts)
+        net = self.net
+        arrays = {
+            name: validation.real_array(to_array(values), name, net.dtype)
+            for name, values in zip(self._names, parts, strict=True)
+        }
+        return Controls(net._layout, self._bridges[parts[0].dtype].pack(list(arrays.values())))
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def from_controls(self, controls: Controls) -> Self:
@@ -176,7 +217,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         Parameters
         ----------
         controls : Controls
-            Of the network of the layer.
+            Of `net`. A layer that returns states leaves their readout out.
 
         Returns
         -------
@@ -197,8 +238,8 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         0.0
         """
         self.net._vector(controls, "controls")
-        for name, values in controls.parts().items():
-            getattr(self, name).copy_(torch.from_numpy(values))
+        for name in self._names:
+            getattr(self, name).copy_(torch.from_numpy(getattr(controls, name)))
         return self
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
@@ -225,7 +266,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
             for part in self.net.parts:
                 if part.role == "steps":
                     steps = getattr(self, part.name)
-                    steps.copy_(torch.from_numpy(project_simplex(_array(steps), self.net.horizon)))
+                    steps.copy_(torch.from_numpy(project_simplex(to_array(steps), self.net.horizon)))
         return self
 
     def extra_repr(self) -> str:
@@ -242,100 +283,46 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         >>> "returns='outputs'" in layer.extra_repr()
         True
         """
-        return f"{self.net!r}, returns={self.returns!r}"
+        return f"{self.net!r}, returns={self.returns!r}, on_nonfinite={self.on_nonfinite!r}"
 
-    def _require(self, name: str, values: torch.Tensor) -> None:
-        """Refuse what is no tensor of the network's numbers in the memory of the CPU."""
-        if isinstance(values, torch.Tensor) and values.dtype is self._dtype and values.is_cpu and _is_dense(values):
-            return
-        if not isinstance(values, torch.Tensor):
-            raise TypeError(f"{name} must be a torch.Tensor, got {type(values).__name__}")
-        if not values.is_cpu:
-            raise ValueError(
-                f"{name} is on the device {str(values.device)!r}, but ocdl computes on the CPU: keep the layer there, "
-                "and call it as layer(x.cpu()).to(x.device)"
-            )
-        if not _is_dense(values):
-            raise TypeError(f"{name} must be a dense tensor, got a sparse or nested one: convert with .to_dense()")
-        known = f"{self._dtype}: convert with .to({self._dtype})"
-        if values.dtype in (torch.float32, torch.float64):
-            known += f", or make the network with dtype={str(values.dtype).removeprefix('torch.')!r}"
-        raise TypeError(f"{name} holds {values.dtype}, but the network takes {known}")
+    def _parts(self) -> list[torch.Tensor]:
+        """Return the parts of the controls, without the detour that `torch.nn.Module` takes to its parameters."""
+        registered = self._parameters | self._buffers
+        return [registered[name] if name in registered else getattr(self, name) for name in self._names]
 
-    def _require_part(self, part: Part, values: torch.Tensor) -> None:
-        """Refuse what is no such part of the controls: a parameter can be replaced by any other."""
-        self._require(part.name, values)
-        if values.shape != part.shape:
-            raise ValueError(f"{part.name} must have shape {part.shape}, {part.meaning}, got {tuple(values.shape)}")
+    def _check(self, parts: Sequence[torch.Tensor], *x: torch.Tensor) -> None:
+        """Raise an error where the parts, which may have been replaced, or x do not fit."""
+        dtype = self._precision(parts[0])
+        for part, values in zip(self._bridges[dtype].parts, parts, strict=True):
+            accepted = "torch.float32 or torch.float64, the same in all parameters: call .float() or .double()"
+            _require(part.name, values, dtype, accepted)
+            if values.shape != part.shape:
+                raise ValueError(f"{part.name} must have shape {part.shape}, {part.meaning}, got {tuple(values.shape)}")
+        for values in x:
+            _require("x", values, dtype, f"{dtype}, as the parameters of the layer do: convert it with .to({dtype})")
+
+    def _precision(self, values: object) -> torch.dtype:
+        """Return the number type of a parameter or, where ocdl does not compute with that, of the network passed in."""
+        dtype = getattr(values, "dtype", None)
+        return dtype if dtype in self._bridges else self._dtype
 
 
-class _Unmapped(torch.autograd.Function):  # type: ignore[misc]
-    """A function of arrays, which PyTorch cannot look into."""
+def _cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return x in this precision under autocast, and x itself otherwise."""
+    is_cast = isinstance(x, torch.Tensor) and x.is_floating_point() and torch.is_autocast_enabled("cpu")
+    return x.to(dtype) if is_cast else x
 
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, *arguments: Any) -> Any:
-        raise NotImplementedError(
-            "an OCDLayer is not mapped (torch.vmap, torch.func.jacrev): x may have any axes before the features, so "
-            "that it takes all rows at once"
+
+def _require(name: str, values: object, dtype: torch.dtype, accepted: str) -> None:
+    """Refuse what is no dense tensor of this number type in the memory of the CPU."""
+    if not isinstance(values, torch.Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(values).__name__}")
+    if not values.is_cpu:
+        raise ValueError(
+            f"{name} is on the device {str(values.device)!r}, but ocdl computes on the CPU: keep the layer there, "
+            "and call it as layer(x.cpu()).to(x.device)"
         )
-
-
-class _Forward(_Unmapped):
-    """The function of a bridge."""
-
-    @staticmethod
-    def forward(bridge: Bridge, x: torch.Tensor, *parts: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(bridge.forward([_array(part) for part in parts], _array(x)))
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        ctx.bridge = inputs[0]
-        ctx.save_for_backward(*inputs[1:])
-
-    @staticmethod
-    def jvp(ctx: Any, *directions: Any) -> torch.Tensor:
-        raise NotImplementedError(
-            "an OCDLayer has derivatives by backward() only, and something asks for those along a direction (jvp); of "
-            "a network they are Network.tangent"
-        )
-
-    @staticmethod
-    def backward(ctx: Any, slopes: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        pull_back = _PullBack.apply if torch.is_grad_enabled() else _PullBack.forward
-        return None, *pull_back(ctx.bridge, slopes, *ctx.saved_tensors)
-
-
-# PyTorch asks for it in every call, and deriving it takes as long as a small flow.
-_Forward.forward.__signature__ = inspect.signature(_Forward.forward)  # type: ignore[attr-defined]
-
-
-class _PullBack(_Unmapped):
-    """Its pull-back; where a graph of it is wanted a function of its own, so that whoever differentiates it is told."""
-
-    @staticmethod
-    def forward(
-        bridge: Bridge, slopes: torch.Tensor, x: torch.Tensor, *parts: torch.Tensor
-    ) -> tuple[torch.Tensor, ...]:
-        by_x, by_parts = bridge.pull_back([_array(part) for part in parts], _array(x), _array(slopes))
-        return torch.from_numpy(by_x), *map(torch.from_numpy, by_parts)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *slopes: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        raise NotImplementedError(
-            "an OCDLayer has first derivatives only, and something asks for second ones (create_graph=True); products "
-            "with the Hessian of an objective are Network.hessian_product"
-        )
-
-
-def _is_dense(values: torch.Tensor) -> bool:
-    return values.layout is torch.strided and not values.is_nested
-
-
-def _array(values: torch.Tensor) -> FloatArray:
-    """Return a tensor as an array: the same memory, but where it is a view that stands for its negative."""
-    array: FloatArray = values.detach().resolve_neg().numpy()
-    return array
+    if values.layout is not torch.strided or values.is_nested:
+        raise TypeError(f"{name} must be a dense tensor, got a sparse or nested one: convert with .to_dense()")
+    if values.dtype is not dtype:
+        raise TypeError(f"{name} holds {values.dtype}, but must hold {accepted}")

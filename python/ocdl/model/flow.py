@@ -621,7 +621,8 @@ class Flow(Architecture):
         self._require_fit(objective)
         vector, rows = self._vector(u), validation.samples(X, self.n_features, self.dtype, least=least)
         targets = objective._checked_targets(y, len(rows), self.n_outputs, self.dtype)
-        weights = validation.weights(sample_weight, len(rows), self.dtype, are_all=least > 0)
+        is_mean = objective.reduction == "mean"
+        weights = validation.weights(sample_weight, len(rows), self.dtype, are_all=least > 0, mean=is_mean)
         return vector, rows, targets, weights
 
     def _require_fit(self, objective: Objective) -> None:

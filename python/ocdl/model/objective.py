@@ -17,7 +17,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.model import losses
 from ocdl.model.losses import Loss, OwnLoss
 from ocdl.model.own_loss import OwnLossOnSamples, name_of
-from ocdl.model.penalties import PENALTIES, Regulariser, title_of
+from ocdl.model.penalties import PENALTIES, Penalty, Regulariser, title_of
 
 __all__ = ["Objective"]
 
@@ -126,7 +126,7 @@ class Objective:
         z = validation.real_array(outputs, "outputs", dtype)
         if z.ndim != 2 or z.shape[1] == 0:
             raise ValueError(f"outputs must have two dimensions, (samples, outputs), got shape {z.shape}")
-        weights = validation.weights(sample_weight, len(z), dtype)
+        weights = validation.weights(sample_weight, len(z), dtype, mean=self.reduction == "mean")
         targets = self._checked_targets(y, z.shape[0], z.shape[1], dtype)
         if isinstance(self.record, Loss):
             slopes = self._core_objective.slopes(z, targets, weights)
@@ -202,6 +202,11 @@ class Objective:
                 )
             loss = {"own": name}
         return {"loss": loss, "reduction": self.reduction, "regulariser": (self.regulariser or NO_PENALTY).to_list()}
+
+    @property
+    def _nonsmooth_terms(self) -> tuple[Penalty, ...]:
+        """The penalties that have no gradient where a control is 0."""
+        return tuple(term for term in (self.regulariser or NO_PENALTY).terms if term.is_nonsmooth)
 
     def _require_second_derivatives(self) -> None:
         """Raise where the loss is one of the user's own: nobody knows how it is curved."""

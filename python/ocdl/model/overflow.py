@@ -7,12 +7,19 @@ import numpy as np
 from ocdl import _core
 from ocdl.base.validation import FloatArray
 
+UNSOLVED = "the stage equations"  # begins a sentence about equations without a solution
 ROWS = 256  # go forward at a time: the search needs little memory, however many samples there are
 
 
 def report(core_network: _core.Network, vector: FloatArray, X: FloatArray) -> NoReturn:
     """Go forward again and raise a FloatingPointError that names the first sample and layer that are not finite."""
     raise FloatingPointError(found(core_network, vector, X) or behind_the_flow(vector.dtype))
+
+
+def unsolved_stages(core_network: _core.Network, vector: FloatArray, X: FloatArray, first_row: int = 0) -> str | None:
+    """Return a sentence about the first sample and layer whose stage equations are not solved; None if they are."""
+    sentence = found(core_network, vector, X, first_row) if core_network.is_implicit else None
+    return sentence if sentence is not None and sentence.startswith(UNSOLVED) else None
 
 
 def found(core_network: _core.Network, vector: FloatArray, X: FloatArray, first_row: int = 0) -> str | None:
@@ -25,7 +32,7 @@ def found(core_network: _core.Network, vector: FloatArray, X: FloatArray, first_
                 sample = first_row + first + bad // state.shape[1]
                 if core_network.is_implicit and np.isnan(state.flat[bad]):
                     return (
-                        f"the stage equations of layer {layer - 1} of {len(states) - 1} were not solved for sample "
+                        f"{UNSOLVED} of layer {layer - 1} of {len(states) - 1} were not solved for sample "
                         f"{sample}: Newton's method does not converge; take shorter steps, or scale the controls down"
                     )
                 return (

@@ -11,7 +11,7 @@ from ocdl.base import validation
 
 __all__ = ["L1", "EvenSteps", "Penalty", "Regulariser", "Tikhonov", "TimeSmoothness"]
 
-PENALTIES = _core.penalties()  # by name: whether it has a kink where a control is 0
+PENALTIES = _core.penalties()  # by name: whether it is nonsmooth where a control is 0
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Penalty:
             object.__setattr__(self, "parts", _names(self.parts))
 
     @property
-    def kinked(self) -> bool:
-        """Whether it has a kink where a control is 0."""
+    def is_nonsmooth(self) -> bool:
+        """Whether it has no gradient where a control is 0."""
         return PENALTIES[self.name]
 
     def __str__(self) -> str:
@@ -232,14 +232,18 @@ def Tikhonov(weight: float, parts: Iterable[str] | None = None) -> Regulariser:
 
 
 def L1(weight: float, parts: Iterable[str] | None = None) -> Regulariser:
-    """Return the penalty ``weight * |u|_1`` of the controls, whose subgradient at 0 is 0.
+    """Return the penalty ``weight * |u|_1`` of the controls, which makes many of them exactly 0.
+
+    `GradientDescent`, `Backtracking` and `Armijo` take its proximal map, the soft threshold; `LBFGS` becomes
+    orthant-wise (OWL-QN, Andrew and Gao 2007). `Adam` takes the subgradient, which is 0 at 0, and gives no exact
+    zeros. `NewtonCG` refuses it.
 
     Parameters
     ----------
     weight : float
         Not negative.
     parts : collection of str, optional
-        As for `Tikhonov`.
+        As for `Tikhonov`. Training refuses "h" with steps on the simplex, where ``|h|_1`` is the horizon.
 
     Returns
     -------
@@ -255,6 +259,12 @@ def L1(weight: float, parts: Iterable[str] | None = None) -> Regulariser:
     >>> import ocdl
     >>> ocdl.L1(0.01, parts=("W",))
     L1(0.01, parts=('W',))
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> objective = ocdl.Objective("cross_entropy", regulariser=ocdl.L1(0.05))
+    >>> r = ocdl.train(net, net.init(random_state=0), X, y, objective=objective, max_iter=200)
+    >>> int((r.controls.K == 0).sum()), r.controls.K.size
+    (20, 20)
     """
     return _single("l1", weight, parts)
 

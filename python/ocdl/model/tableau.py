@@ -128,6 +128,7 @@ class Tableau:
         name : str
             One of `tableaux()`; case, "-", "_" and " " do not matter. Other people's names are taken where they mean
             one method only: ``rk4`` is kutta4, ``dopri5`` and ``rk45`` are dormand_prince, ``heun`` is improved_euler.
+            (What torchdiffeq calls "rk4" is rk38.)
 
         Returns
         -------

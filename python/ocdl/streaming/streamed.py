@@ -58,8 +58,8 @@ class Streamed:
     def are_weighted(self) -> bool:
         return bool(self._rows.are_weighted)
 
-    def evaluator(self, add_up: Callable[..., Any] | None = None) -> _core.Evaluator:
-        """Return the objective on these rows, as an optimiser sees it; `add_up` where they are a part of all."""
+    def evaluator(self, core_objective: _core.Objective, add_up: Callable[..., Any] | None = None) -> _core.Evaluator:
+        """Return an objective on these rows, as an optimiser sees it; `add_up` where they are a part of all."""
         net, objective = self._net, self._objective
         row_bytes = (net.n_features + net.n_outputs + 1) * net.dtype.itemsize
         make = _core.source_evaluator if net.dtype == np.float64 else _core.source_evaluator_single
@@ -70,7 +70,7 @@ class Streamed:
             self.are_weighted,
             max(PIECE_BYTES // row_bytes, 1),
             max(WINDOW_BYTES // row_bytes, 1),
-            objective._core_objective,
+            core_objective,
             self.first_row,
             self.all_rows,
             add_up,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+import warnings
 from typing import Any
 
 import numpy as np
 
 from ocdl import _core
 from ocdl.base import validation
+from ocdl.base.build import build_info
 from ocdl.model.own_loss import chosen_rows
 from ocdl.network.files import network_to_dict
 from ocdl.storage.container import FilePath, read_container, refusal, write_container
@@ -96,6 +98,7 @@ class Saver:
 def _pack(session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
     stage = session.stage
     description = {
+        "core": build_info()["variant"],
         "stage": stage.number,
         "before": list(stage.before),
         "seed": session.seed,
@@ -113,13 +116,16 @@ def _pack(session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
 def restore(path: FilePath | None, session: Session, identity: dict[str, Any]) -> None:
     """Put a new session into the state of a checkpoint, which the first rank reads.
 
-    ValueError where it belongs to another training.
+    ValueError where it belongs to another training; a warning where it was written with another core.
     """
     found, description, arrays = session.ranks.led(lambda: _read(path, session.problem, identity))
     try:
+        core = None if description.get("core") is None else validation.text(description["core"], "core")
         _unpack(session, description, arrays)
     except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
         raise refusal(found, f"is malformed: {error!s:.300}") from error
+    if core is not None and session.ranks.leads:
+        _warn_of_another_core(found, core)
 
 
 def _read(
@@ -138,6 +144,19 @@ def _read(
             what = "other data" if name == "data" else f"another {name}: {found!r}, here it is {own!r}"
             raise ValueError(f"resume: the checkpoint {os.fspath(path)!r} belongs to a training with {what}")
     return path, description, arrays
+
+
+def _warn_of_another_core(path: FilePath, stored: str) -> None:
+    """Warn where the core that wrote a checkpoint is not the one of this process, so that bits will differ."""
+    current = build_info()["variant"]
+    if stored != current:
+        warnings.warn(
+            f"resume: the checkpoint {os.fspath(path)!r} was written with the core {stored!r:.40}, and this process "
+            f"computes with the core {current!r}: the training continues, but its bits differ from those of a training "
+            f"in one go; set the environment variable OCDL_CORE to the core of the checkpoint for the same bits",
+            RuntimeWarning,
+            stacklevel=6,  # the caller of `train`, whose keywords are checked by a function around it
+        )
 
 
 def _unpack(session: Session, description: dict[str, Any], arrays: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ocdl.base.validation import FloatArray
 from ocdl.model.losses import Loss
+from ocdl.model.objective import decided
 from ocdl.streaming.streamed import Streamed
 from ocdl.training.history import History
 from ocdl.training.result import Result, Status
@@ -24,51 +25,63 @@ RUN = 50  # of these, one behind the other, where rows are read
 
 
 def judged(session: Session, history: History, status: Status) -> Status:
-    """Return the status, or what is wrong: a loss above the first one, or outputs that no longer depend on anything."""
+    """Return the status, or what is wrong: a loss above the first one, or outputs that are saturated at wrong values.
+
+    Outputs are saturated where the loss of labels has no gradient although the prediction is wrong; where it is right
+    a vanishing gradient is no failure. The losses of real targets have a gradient wherever they are not small, and of
+    a custom loss no prediction is known to be wrong.
+    """
     if status in SAID_ALREADY:
         return status
     optimiser = session.optimisers[session.stage.number][0]
     on_batches = getattr(optimiser, "batch_size", None) is not None
     rose = _is_above(float(history.loss[-1]), float(history.loss[0])) and not on_batches
-    flat = history.gradient_norm[-1] <= session.problem.tol
-    if _is_saturated(session, history) or (rose and flat):
-        return Status.SATURATED
+    is_flat = history.gradient_norm[-1] <= session.problem.tol
+    if _is_of_labels(session.problem) and ((rose and is_flat) or _predicts_one_class(session.problem, history)):
+        norms = session.problem.ranks.said(_gradient_norms_where_wrong(session))
+        if _are_nearly_zero(norms):
+            return Status.SATURATED
     return Status.ROSE if rose else status
 
 
-def judged_from(result: Result, before: float, after: float, tol: float) -> Result:
+def judged_from(result: Result, before: float, after: float) -> Result:
     """Return the result of a training in several phases, or what is wrong: from `before` to `after` its loss has risen.
 
     A phase that starts where another one has failed sees nothing of that.
     """
     if result.status in (*SAID_ALREADY, Status.ROSE, Status.SATURATED) or not _is_above(after, before):
         return result
-    status = Status.SATURATED if result.history.gradient_norm[-1] <= tol else Status.ROSE
-    return result._ended_as(status)
+    return result._ended_as(Status.ROSE)
 
 
 def _is_above(last: float, first: float) -> bool:
     return last > first + ROUNDOFF * abs(first)
 
 
-def _is_saturated(session: Session, history: History) -> bool:
-    """Whether the median slope is nothing while the largest class alone is predicted and the loss has hardly fallen."""
-    problem = session.problem
+def _are_nearly_zero(norms: list[FloatArray | None]) -> bool:
+    """Whether there are norms, of all ranks, and half of them are nearly 0."""
+    known = [some for some in norms if some is not None]
+    joined = np.concatenate(known) if len(known) == len(norms) else np.zeros(0)
+    return len(joined) > 0 and bool(np.median(joined) < NO_SLOPE)
+
+
+def _is_of_labels(problem: Problem) -> bool:
     record = problem.objective.record
-    if not isinstance(record, Loss) or record.targets != "classes" or not len(history.score):
+    return isinstance(record, Loss) and record.targets == "classes"
+
+
+def _predicts_one_class(problem: Problem, history: History) -> bool:
+    """Whether as much is right as if the largest class alone were predicted, and the loss has hardly fallen."""
+    if not len(history.score) or math.isnan(history.score[-1]):
         return False
-    if history.loss[-1] < HARDLY_FALLEN * history.loss[0] or math.isnan(history.score[-1]):
+    if history.loss[-1] < HARDLY_FALLEN * history.loss[0]:
         return False
     classes = max(problem.net.n_outputs, 2)
     y, weights = problem.y, problem.sample_weight
     if isinstance(problem.X, Streamed):
         _, y, weights = _looked_at(problem)
     totals = np.sum(problem.ranks.said(np.bincount(y, weights, classes)), axis=0)
-    if _is_above(float(history.score[-1]), float(totals.max() / totals.sum())):
-        return False
-    said = problem.ranks.said(_steepness(session))
-    slopes = [some for some in said if some is not None]
-    return len(slopes) == len(said) and bool(np.median(np.concatenate(slopes)) < NO_SLOPE)
+    return not _is_above(float(history.score[-1]), float(totals.max() / totals.sum()))
 
 
 def _looked_at(problem: Problem) -> tuple[FloatArray, Any, FloatArray | None]:
@@ -79,19 +92,26 @@ def _looked_at(problem: Problem) -> tuple[FloatArray, Any, FloatArray | None]:
     first, all_rows = (0, len(problem.X)) if share is None else (share.first_row, share.all_rows)
     step = max(1, all_rows // ROWS_LOOKED_AT)
     rows = slice(-first % step, None, step)
-    return np.ascontiguousarray(problem.X[rows]), np.ascontiguousarray(problem.y[rows]), None
+    weights = None if problem.sample_weight is None else problem.sample_weight[rows]
+    return np.ascontiguousarray(problem.X[rows]), np.ascontiguousarray(problem.y[rows]), weights
 
 
-def _steepness(session: Session) -> FloatArray | None:
-    """Return the norms of the slopes at some rows; None where they are not finite."""
+def _gradient_norms_where_wrong(session: Session) -> FloatArray | None:
+    """Return the norms of the loss's gradients by the outputs, at rows that count and are predicted wrongly.
+
+    None where outputs are not finite.
+    """
     problem = session.problem
-    X, y, _ = _looked_at(problem)
+    X, y, weights = _looked_at(problem)
     if not len(X):
         return np.zeros(0)
     try:
         outputs = problem.net.predict(session.controls, X)
-        slopes = replace(problem.objective, reduction="sum").slopes(outputs, y)
+        gradients = replace(problem.objective, reduction="sum").slopes(outputs, y)
     except FloatingPointError:
         return None
-    norms: FloatArray = np.linalg.norm(slopes, axis=1)
+    is_wrong = decided(outputs) != y
+    if weights is not None:
+        is_wrong &= weights > 0
+    norms: FloatArray = np.linalg.norm(gradients[is_wrong], axis=1)
     return norms

@@ -101,8 +101,8 @@ def train(
     max_iter : int
         Iterations at most.
     tol : float
-        The training ends when the norm of the gradient, with steps on the simplex that of ``P(u - g) - u``, is at most
-        this. Not looked at with batches.
+        The training ends when the norm of the gradient is at most this: with steps on the simplex or an `L1` penalty
+        the norm of ``prox(P(u - g)) - u``, with g the gradient of all else. Not checked with batches.
     rtol : float
         The training ends as well when an iteration lowers the loss by at most this share of it; 0: never. Not looked at
         by methods whose loss may rise (`Adam`, `GradientDescent`).
@@ -121,7 +121,8 @@ def train(
     resume : path, optional
         A checkpoint to go on from, bit for bit as if the training had not been interrupted; the controls `u` and
         `random_state` are then those of the checkpoint. Network, objective, optimiser, `freeze` and data must be the
-        same; of a source, the number of rows and 64 rows at 16 places are looked at.
+        same; of a source, the number of rows and 64 rows at 16 places are looked at. Another core (instruction set)
+        than the one that wrote the checkpoint has other bits, of which a RuntimeWarning warns.
     random_state : None, int, numpy Generator or RandomState
         The source of random batches.
     eval_every : int or sequence of int
@@ -181,6 +182,8 @@ def train(
         require_memory(net, len(problem.X), [method for method, _ in stages])
         if any(isinstance(method, NewtonCG) for method, _ in stages):
             objective._require_second_derivatives()
+            _require_smooth(objective)
+        _require_no_l1_on_simplex(problem)
         schedule = {"max_iter": max_iter, "eval_every": str(evaluated), "patience": patience}
         ranks.require_agreement(lambda: agreed_upon(problem, vector, optimiser) | schedule)
         problem = problem.shared()
@@ -195,6 +198,27 @@ def train(
             if saver:
                 saver.save(session)
         return _result(session, status, patience)
+
+
+def _require_smooth(objective: Objective) -> None:
+    """Refuse penalties without second derivatives."""
+    if objective._nonsmooth_terms:
+        raise ValueError(
+            f"NewtonCG minimises functions with second derivatives, and {objective._nonsmooth_terms[0]} has none "
+            "where a control is 0: choose LBFGS, Backtracking, Armijo or GradientDescent, which take its proximal map"
+        )
+
+
+def _require_no_l1_on_simplex(problem: Problem) -> None:
+    """Refuse a penalty that is constant."""
+    if problem.net.time_steps != "simplex" or "h" in problem.frozen:
+        return
+    for term in problem.objective._nonsmooth_terms:
+        if "h" in (term.parts or ()):
+            raise ValueError(
+                f"{term} has no effect: time_steps='simplex' keeps the sum of the steps at the horizon; "
+                "leave 'h' out of parts, or freeze it"
+            )
 
 
 def require_memory(net: Network, samples: int, methods: Sequence[Optimiser]) -> None:
@@ -277,8 +301,12 @@ def _result(session: Session, status: Status, patience: int | None) -> Result:
     last = None if status is Status.INTERRUPTED else session.last_evaluation()
     history, controls, best = session.history(last), session.controls, session.best
     status = judged(session, history, status)
+    unsolved = session.find_unsolved_stages() if status in (Status.NO_PROGRESS, Status.NOT_FINITE) else None
+    if unsolved is not None:
+        status = Status.STAGES
+    reason = status.value if unsolved is None else f"{status.value}: {unsolved}"
     message = (
-        f"{status.value}: loss {history.loss[-1]:.6g}, gradient norm {history.gradient_norm[-1]:.3g} "
+        f"{reason}: loss {history.loss[-1]:.6g}, gradient norm {history.gradient_norm[-1]:.3g} "
         f"after {counted(session.iteration, 'iteration')} and {counted(session.n_evals, 'evaluation')}"
     )
     if patience is not None and best is not None and not (last and is_lower(last.val_loss, best.val_loss)):

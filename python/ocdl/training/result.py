@@ -20,15 +20,15 @@ class Status(enum.Enum):
     Examples
     --------
     >>> import ocdl
-    >>> ocdl.Status.LOSS.value
-    'the loss is zero to working precision'
+    >>> ocdl.Status.GRADIENT.value
+    'the norm of the gradient is at most tol'
     """
 
     GRADIENT = "the norm of the gradient is at most tol"
     STEP = "the step is smaller than the roundoff of the controls"
     DECREASE = "the loss falls by no more than the share rtol of it"
-    LOSS = "the loss is zero to working precision"
     NO_PROGRESS = "no trial step lowers the loss"
+    STAGES = "the next step leads to stage equations that are not solved"
     NOT_FINITE = "the next step leads to a loss or gradient that is not finite"
     ITERATION_LIMIT = "all iterations were made"
     VALIDATION = "the validation loss has not become lower for a while"

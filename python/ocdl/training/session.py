@@ -61,7 +61,8 @@ class Problem:
             return self
         if self.sample_weight is not None:
             total = share.sum(self.sample_weight.astype(np.float64).reshape(-1, 1))
-            validation.require_total_weight(float(total[0]), self.net.dtype)
+            is_mean = self.objective.reduction == "mean"
+            validation.require_total_weight(float(total[0]), self.net.dtype, mean=is_mean)
         looked_at = None if self.validation is None else self._share(self.validation[0], "the X of validation")
         return replace(self, share=share, validation_share=looked_at)
 
@@ -76,19 +77,35 @@ class Problem:
     @cached_property
     def samples(self) -> _core.Evaluator:
         """The objective on the training data, as the core's optimisers see it."""
-        return self._evaluator(self.X, self.y, self.sample_weight, self.share)
+        objective = self.objective._core_objective
+        return self._evaluator(objective, self.X, self.y, self.sample_weight, self.share)
+
+    @cached_property
+    def smooth_samples(self) -> _core.Evaluator:
+        """The objective without penalties that have no gradient, for optimisers that take their proximal map."""
+        if not self.objective._nonsmooth_terms:
+            return self.samples
+        objective = self.objective._core_objective.smooth_part()
+        return self._evaluator(objective, self.X, self.y, self.sample_weight, self.share)
 
     @cached_property
     def validation_samples(self) -> _core.Evaluator | None:
         """The objective on the validation data, where there is some."""
-        return None if self.validation is None else self._evaluator(*self.validation, None, self.validation_share)
+        if self.validation is None:
+            return None
+        return self._evaluator(self.objective._core_objective, *self.validation, None, self.validation_share)
 
     def _evaluator(
-        self, X: FloatArray | Streamed, y: Any, weights: FloatArray | None, share: Share | None
+        self,
+        core_objective: _core.Objective,
+        X: FloatArray | Streamed,
+        y: Any,
+        weights: FloatArray | None,
+        share: Share | None,
     ) -> _core.Evaluator:
         if isinstance(X, Streamed):
-            return X.evaluator(None if share is None else share.add_up)
-        core_network, core_objective = self.net._core_network, self.objective._core_objective
+            return X.evaluator(core_objective, None if share is None else share.add_up)
+        core_network = self.net._core_network
         if share is not None:
             place = share.first_row, share.all_rows, share.add_up
             record = self.objective.record
@@ -99,25 +116,21 @@ class Problem:
         on_samples = self.objective._on_samples(y, weights, len(X))
         return _core.outside_loss_evaluator(core_network, X, core_objective, on_samples.evaluate, on_samples.score)
 
-    def start(
-        self, vector: FloatArray, optimiser: Optimiser, seed: int, first_value: float = math.nan, seconds: float = 0.0
-    ) -> _core.Training:
-        """Return the core's loop, still without its first evaluation.
-
-        After another optimiser, `first_value` is J at the very start and `seconds` the time since then.
-        """
+    def start(self, vector: FloatArray, optimiser: Optimiser, seed: int, seconds: float = 0.0) -> _core.Training:
+        """Return the core's loop, still without its first evaluation; `seconds` is what optimisers took before."""
+        method = optimiser._core_method(seed)
         try:
             return _core.make_training(
                 self.net._core_network,
-                self.samples,
+                self.smooth_samples if method.is_proximal else self.samples,
                 vector,
-                optimiser._core_method(seed),
+                method,
                 list(self.frozen),
                 self.net.time_steps == "simplex" and "h" not in self.frozen,
                 self.tol,
                 self.rtol,
-                first_value,
                 seconds,
+                self.objective._core_objective,
             )
         except MemoryError as error:
             size = in_units(optimiser._vectors * vector.nbytes)
@@ -264,8 +277,7 @@ class Session:
         if number == len(self.optimisers) or self.iteration >= self.max_iter:
             return False
         self.trim()
-        optimiser, first_value = self.optimisers[number][0], float(self.slices[0][1][0, 0])
-        core = self.problem.start(self.core.controls(), optimiser, self.seed, first_value, self.seconds)
+        core = self.problem.start(self.core.controls(), self.optimisers[number][0], self.seed, self.seconds)
         if self._in_step(lambda: core.start(self.stop)):
             self.stage = Stage(number, Before(self.iteration, self.n_evals), core)
         return True
@@ -297,6 +309,17 @@ class Session:
             own = own or overflow.found(self.problem.net._core_network, self.core.controls(), rows, first)
         reasons = [reason for reason in self.ranks.said(own) if reason is not None]
         raise FloatingPointError(reasons[0] if reasons else overflow.behind_the_flow(self.problem.net.dtype))
+
+    def find_unsolved_stages(self) -> str | None:
+        """Return a sentence about the stages because of which the last trial failed, on whichever rank; else None."""
+        trial, net, share = self.core.nonfinite_trial(), self.problem.net._core_network, self.problem.share
+        if trial is None:
+            return None
+        X, own = self.problem.X, None
+        first_row = 0 if share is None else share.first_row
+        for first, rows in X.pieces() if isinstance(X, Streamed) else [(first_row, X)]:
+            own = own or overflow.unsolved_stages(net, trial, rows, first)
+        return next((reason for reason in self.ranks.said(own) if reason is not None), None)
 
     def last_evaluation(self) -> Evaluated | None:
         """Return score and validation at the current controls, computed once."""

@@ -30,9 +30,9 @@ struct CrossEntropy {
   template <class T>
   static Pack<T> logistic(const OutputTile<T>& tile, Index lane, T* dz) {
     const Pack<T> one = broadcast<T>(T(1)), two = broadcast<T>(T(2)), weight = load(tile.weights + lane);
-    const Pack<T> sign = one - two * load(tile.targets + lane), z = sign * load(tile.z + lane);
+    const Pack<T> sign = fnma(two, load(tile.targets + lane), one), z = sign * load(tile.z + lane);
     if (dz) store<T>(dz + lane, weight * sign * sigmoid<T>(z));
-    return weight * softplus<T>(z);
+    return softplus<T>(z);
   }
 
   /// log sum_o exp(z_o) - z_c. The largest output is taken out of the sum, so that a small loss keeps its
@@ -49,7 +49,7 @@ struct CrossEntropy {
     for (Index o = 0; o < tile.outputs; ++o) {
       const Pack<T> is_largest = select(z(o) == largest, unseen, zero);
       unseen -= is_largest;
-      others += (one - is_largest) * exp<T>(z(o) - largest);
+      others = fma(one - is_largest, exp<T>(z(o) - largest), others);
       labelled += select(target(o) == one, largest - z(o), zero);
     }
     if (dz) {
@@ -60,12 +60,12 @@ struct CrossEntropy {
         unseen -= is_largest;
         const Pack<T> share = exp<T>(z(o) - largest);
         // Probability minus target; at a target, minus the probability of all the others.
-        const Pack<T> rest = is_largest * others + (one - is_largest) * (total - share);
-        const Pack<T> slope = (one - target(o)) * share - target(o) * rest;
+        const Pack<T> rest = fma(is_largest, others, (one - is_largest) * (total - share));
+        const Pack<T> slope = fnma(target(o), rest, (one - target(o)) * share);
         store<T>(dz + o * tile_width<T> + lane, weight * slope / total);
       }
     }
-    return weight * (labelled + log1p<T>(others));
+    return labelled + log1p<T>(others);
   }
 
   template <class T>

@@ -19,13 +19,13 @@ struct Huber {
   template <class T>
   Pack<T> evaluate(const OutputTile<T>& tile, Index lane, T* dz) const {
     const Pack<T> half = broadcast<T>(T(0.5)), limit = broadcast<T>(T(delta)), zero{};
-    const Sizes<T> small = value_size<T>(limit);
-    return sum_over_outputs(tile, lane, dz, [&](Pack<T> z, Pack<T> c) {
+    const Values<T> small = value_size<T>(limit);
+    return sum_over_outputs(tile, lane, dz, [&](Pack<T> z, Pack<T> c, Pack<T> sum) {
       const Pack<T> r = z - c, size = detail::where_negative<T>(r, -r, r);
       const Pack<T> slope =
           select(value_size<T>(r) <= small, r, detail::where_negative<T>(r, zero - limit, limit));
-      const Pack<T> loss = select(value_size<T>(r) <= small, half * r * r, limit * (size - half * limit));
-      return std::pair{loss, slope};
+      const Pack<T> loss = select(value_size<T>(r) <= small, half * r * r, limit * fnma(half, limit, size));
+      return std::pair{sum + loss, slope};
     });
   }
 

@@ -17,13 +17,13 @@ struct Poisson {
   template <class T>
   Pack<T> evaluate(const OutputTile<T>& tile, Index lane, T* dz) const {
     const Pack<T> one = broadcast<T>(T(1)), zero{};
-    return sum_over_outputs(tile, lane, dz, [&](Pack<T> z, Pack<T> c) {
+    return sum_over_outputs(tile, lane, dz, [&](Pack<T> z, Pack<T> c, Pack<T> sum) {
       const Pack<T> power = exp<T>(z), distance = z - log_lanes<T>(c);
-      const Pack<T> far = power - c - c * distance;
+      const Pack<T> far = fnma(c, distance, power - c);
       const Pack<T> close = c * (expm1<T>(distance) - distance);
       const Pack<T> beyond_one = one - distance;
       const Pack<T> loss = select(c == zero, power, detail::where_negative<T>(beyond_one, far, close));
-      return std::pair{loss, power - c};
+      return std::pair{sum + loss, power - c};
     });
   }
 

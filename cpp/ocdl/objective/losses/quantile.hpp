@@ -17,12 +17,12 @@ struct Quantile {
   template <class T>
   Pack<T> evaluate(const OutputTile<T>& tile, Index lane, T* dz) const {
     const Pack<T> under = broadcast<T>(T(level)), over = broadcast<T>(T(1 - level)), zero{};
-    return sum_over_outputs(tile, lane, dz, [&](Pack<T> z, Pack<T> c) {
+    return sum_over_outputs(tile, lane, dz, [&](Pack<T> z, Pack<T> c, Pack<T> sum) {
       const Pack<T> r = z - c;
-      const Pack<T> loss = detail::where_negative<T>(r, zero - under * r, over * r);
+      const Pack<T> loss = detail::where_negative<T>(r, fnma(under, r, zero), over * r);
       const Pack<T> slope =
           detail::where_negative<T>(r, zero - under, detail::where_negative<T>(-r, over, zero));
-      return std::pair{loss, slope};
+      return std::pair{sum + loss, slope};
     });
   }
 

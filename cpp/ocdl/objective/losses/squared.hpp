@@ -21,10 +21,10 @@ struct Squared {
       const Index at = o * tile_width<T> + lane;
       const auto [yes, no] = probabilities<T>(load(tile.z + at));
       const Pack<T> target = load(tile.targets + at), residual = select(target == one, -no, yes);
-      loss += half * residual * residual;
+      loss = fma(half * residual, residual, loss);
       if (dz) store<T>(dz + at, weight * residual * (yes * no));
     }
-    return weight * loss;
+    return loss;
   }
 
   /// It is not convex in z: the square of the residual's slope, C'(z)^2, is kept.

@@ -12,9 +12,9 @@ struct SquaredError {
   template <class T>
   Pack<T> evaluate(const OutputTile<T>& tile, Index lane, T* dz) const {
     const Pack<T> half = broadcast<T>(T(0.5));
-    return sum_over_outputs(tile, lane, dz, [&](Pack<T> z, Pack<T> c) {
+    return sum_over_outputs(tile, lane, dz, [&](Pack<T> z, Pack<T> c, Pack<T> sum) {
       const Pack<T> residual = z - c;
-      return std::pair{half * residual * residual, residual};
+      return std::pair{fma(half * residual, residual, sum), residual};
     });
   }
 

@@ -8,7 +8,7 @@ namespace ocdl {
 /// every penalty of the field.
 struct EvenSteps {
   static constexpr std::string_view name = "even_steps";
-  static constexpr bool kinked = false;
+  static constexpr bool nonsmooth = false;
 
   double weight = 0;
   PartSelection parts;  ///< not looked at: it acts on the steps
@@ -19,8 +19,8 @@ struct EvenSteps {
     Wide<T> sum{};
     for (Index n = net.steps().begin; n < net.steps().end; ++n) {
       const T deviation = (controls[n] - T(even)) / T(even);
-      sum += Wide<T>(deviation) * Wide<T>(deviation);
-      if (gradient && net.learns_steps) gradient[n] += T(weight / even) * deviation;
+      sum = fma(Wide<T>(deviation), Wide<T>(deviation), sum);
+      if (gradient && net.learns_steps) gradient[n] = fma(T(weight / even), deviation, gradient[n]);
     }
     return 0.5 * weight * sum;
   }

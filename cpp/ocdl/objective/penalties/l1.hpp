@@ -7,7 +7,7 @@ namespace ocdl {
 /// weight |u|_1 over the chosen parts; its subgradient at 0 is 0, its second derivative 0 everywhere.
 struct L1 {
   static constexpr std::string_view name = "l1";
-  static constexpr bool kinked = true;
+  static constexpr bool nonsmooth = true;
 
   double weight = 0;
   PartSelection parts;
@@ -23,10 +23,13 @@ struct L1 {
   template <class T>
   Wide<T> of_run(const T* values, Index size, T* gradient) const {
     const auto sign = [](const T& x) { return double(value_of(x) > 0) - double(value_of(x) < 0); };
-    Wide<T> sum{};
-    for (Index n = 0; n < size; ++n) sum += sign(values[n]) * Wide<T>(values[n]);
-    for (Index n = 0; gradient && n < size; ++n) gradient[n] += T(weight * sign(values[n]));
-    return weight * sum;
+    if (gradient)
+      for_chunks(size, [&](Index begin, Index end) {
+        for (Index n = begin; n < end; ++n) gradient[n] += T(weight * sign(values[n]));
+      });
+    return weight * sum_vector<Wide<T>>(size, [=](Wide<T> sum, Index n) {
+             return fma(Wide<T>(sign(values[n])), Wide<T>(values[n]), sum);
+           });
   }
 };
 

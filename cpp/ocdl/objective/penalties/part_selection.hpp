@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "ocdl/kernel/vector_arithmetic.hpp"
 #include "ocdl/sweep/network.hpp"
 
 namespace ocdl {

@@ -7,7 +7,7 @@ namespace ocdl {
 /// weight/2 |u|^2 over the chosen parts.
 struct Tikhonov {
   static constexpr std::string_view name = "tikhonov";
-  static constexpr bool kinked = false;
+  static constexpr bool nonsmooth = false;
 
   double weight = 0;
   PartSelection parts;
@@ -20,13 +20,15 @@ struct Tikhonov {
   }
 
  private:
-  // The sum has a loop of its own, with or without a gradient: its bits are the same.
   template <class T>
   Wide<T> of_run(const T* values, Index size, T* gradient) const {
-    Wide<T> sum{};
-    for (Index n = 0; n < size; ++n) sum += Wide<T>(values[n]) * Wide<T>(values[n]);
-    if (gradient) VectorView<T>(gradient, size) += T(weight) * VectorView<const T>(values, size);
-    return 0.5 * weight * sum;
+    if (gradient)
+      for_chunks(size, [&](Index begin, Index end) {
+        for (Index n = begin; n < end; ++n) gradient[n] = fma(T(weight), values[n], gradient[n]);
+      });
+    return 0.5 * weight * sum_vector<Wide<T>>(size, [=](Wide<T> sum, Index n) {
+             return fma(Wide<T>(values[n]), Wide<T>(values[n]), sum);
+           });
   }
 };
 

@@ -7,7 +7,7 @@ namespace ocdl {
 /// weight/2 N/T sum_j |u[j+1] - u[j]|^2 over the parts of the field, K and b.
 struct TimeSmoothness {
   static constexpr std::string_view name = "time_smoothness";
-  static constexpr bool kinked = false;
+  static constexpr bool nonsmooth = false;
 
   double weight = 0;
   PartSelection parts;  ///< not looked at: these are the parts that are functions of time
@@ -28,11 +28,12 @@ struct TimeSmoothness {
     const Index layer = size / net.layers;
     const double factor = weight * static_cast<double>(net.layers) / net.horizon;
     const auto jump = [&](Index n) { return values[n + layer] - values[n]; };
-    Wide<T> sum{};
-    for (Index n = 0; n + layer < size; ++n) sum += Wide<T>(jump(n)) * Wide<T>(jump(n));
+    const Wide<T> sum = sum_vector<Wide<T>>(size - layer, [&](Wide<T> partial, Index n) {
+      return fma(Wide<T>(jump(n)), Wide<T>(jump(n)), partial);
+    });
     for (Index n = 0; gradient && n + layer < size; ++n) {
-      gradient[n + layer] += T(factor) * jump(n);
-      gradient[n] -= T(factor) * jump(n);
+      gradient[n + layer] = fma(T(factor), jump(n), gradient[n + layer]);
+      gradient[n] = fnma(T(factor), jump(n), gradient[n]);
     }
     return 0.5 * factor * sum;
   }

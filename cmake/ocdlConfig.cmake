@@ -1,0 +1,5 @@
+include(CMakeFindDependencyMacro)
+find_dependency(Eigen3 3.4)
+find_dependency(Threads)
+find_package(OpenMP COMPONENTS CXX)
+include("${CMAKE_CURRENT_LIST_DIR}/ocdlTargets.cmake")
