@@ -101,14 +101,15 @@ class BoundTraining : public AnyTraining {
                   tolerance, least_decrease, seconds, std::move(penalty)) {}
 
   bool start(const StopFlag& stop) override {
-    return interruptible([&](Watch& watch) { training_.start(watch); }, [&] { return stop.requested(); });
+    return interruptible([&](StopSource& stop_source) { training_.start(stop_source); },
+                         [&] { return stop.requested(); });
   }
   bool run(Records& records, double seconds, const StopFlag& stop) override {
     static_assert(sizeof(TrainingRecord) == 5 * sizeof(double));
     if (records.ndim() != 2 || records.shape(1) != 5) throw std::invalid_argument("records must be (n, 5)");
     auto* out = reinterpret_cast<TrainingRecord*>(records.mutable_data());
     const Index most = records.shape(0);
-    return interruptible([&](Watch& watch) { training_.run(most, seconds, out, watch); },
+    return interruptible([&](StopSource& stop_source) { training_.run(most, seconds, out, stop_source); },
                          [&] { return stop.requested(); });
   }
   TrainingRecord record() const override { return training_.record(); }
@@ -142,9 +143,9 @@ class BoundTraining : public AnyTraining {
   py::object assess(AnyEvaluator& evaluator, bool with_value, const StopFlag& stop) override {
     double value = Training<T>::not_known, score = value;
     const bool complete = interruptible(
-        [&](Watch& watch) {
+        [&](StopSource& stop_source) {
           Evaluator<T>& samples = evaluator.as<T>();
-          samples.set_watch(&watch);
+          samples.set_stop_source(&stop_source);
           const T* u = training_.iterate().controls.data();
           if (with_value) value = samples.evaluate(u, nullptr, Evaluator<T>::all_samples);
           score = samples.score(u);

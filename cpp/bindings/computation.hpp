@@ -11,10 +11,10 @@ void compute(const Body& body) {
   static thread_local Scratch kept;
   // Taken, not shared: a signal handler may compute something else in between.
   Scratch workspace = std::exchange(kept, {});
-  const auto run = [&](Watch& watch) {
-    workspace.watch = &watch;
+  const auto run = [&](StopSource& stop_source) {
+    workspace.stop_source = &stop_source;
     body(workspace);
-    workspace.watch = nullptr;
+    workspace.stop_source = nullptr;
     workspace.trim();
     kept = std::move(workspace);
   };

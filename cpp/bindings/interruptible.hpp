@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "ocdl/watch.hpp"
+#include "ocdl/stop_source.hpp"
 
 namespace ocdl {
 
@@ -57,16 +57,16 @@ inline bool signal_has_come() {
   return PyErr_CheckSignals() != 0;
 }
 
-/// Runs body(watch) without the GIL. A signal stops it in the middle and raises what Python made of the
+/// Runs body(stop_source) without the GIL. A signal stops it in the middle and raises what Python made of the
 /// signal; where `stop_requested` says so, it stops as well, and the result is false.
 template <class Body, class StopRequested>
 bool interruptible(const Body& body, const StopRequested& stop_requested) {
   const Shutdown::Guard guard;
   try {
     const pybind11::gil_scoped_release release;
-    Watch watch(
+    StopSource stop_source(
         [&] { return Shutdown::begun() || stop_requested() || (in_main_thread() && signal_has_come()); });
-    body(watch);
+    body(stop_source);
     return true;
   } catch (const Interrupted&) {
     if (PyErr_Occurred()) throw pybind11::error_already_set();

@@ -28,18 +28,18 @@ class SourceRows : public Rows<T> {
   Index at_once() const override { return at_once_; }
   Index window() const override { return window_; }
 
-  Data<T> read(const Runs& runs, const Runs& next, Watch* watch) override {
+  Data<T> read(const Runs& runs, const Runs& next, StopSource* stop_source) override {
     if (runs == held_) return data_;
     for (held_.clear(); !try_to_read(runs, next);)
-      if (watch) {
-        watch->progress(a_moment);
-        watch->throw_if_stopped();
+      if (stop_source) {
+        stop_source->progress(a_moment);
+        stop_source->throw_if_stopped();
       }
     return data_;
   }
 
  private:
-  static constexpr double a_moment = 2e7;  ///< nanoseconds: long enough for the watch to look around
+  static constexpr double a_moment = 2e7;  ///< nanoseconds: long enough for the stop source to poll
 
   Network net_;
   Loss loss_;

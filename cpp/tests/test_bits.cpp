@@ -112,10 +112,10 @@ std::uint64_t training(const Problem<double>& p, const MethodOptions& method, bo
   WeightedL1 penalty;
   if (penalised) penalty = weighted_l1(p.net, {{L1{0.01, {}}}}, {});
   Training<double> run(evaluator, p.controls.data(), method, constraints, 0, 0, 0, penalty);
-  Watch watch([] { return false; });
+  StopSource stop_source([] { return false; });
   std::vector<TrainingRecord> records(30);
-  run.start(watch);
-  run.run(30, 1e9, records.data(), watch);
+  run.start(stop_source);
+  run.run(30, 1e9, records.data(), stop_source);
   Hash hash;
   hash.add(run.iterate().controls);
   hash.add(&run.iterate().value, 1);

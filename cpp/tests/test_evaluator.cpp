@@ -77,7 +77,7 @@ class CopiedRows : public Rows<T> {
   Index at_once() const override { return at_once_; }
   Index window() const override { return window_; }
 
-  Data<T> read(const Runs& runs, const Runs&, Watch*) override {
+  Data<T> read(const Runs& runs, const Runs&, StopSource*) override {
     std::vector<Index> rows;
     for (const Range& run : runs)
       for (Index i = run.begin; i < run.end; ++i) rows.push_back(i);
@@ -343,10 +343,10 @@ BOOST_AUTO_TEST_CASE(a_training_over_parts_has_the_bits_of_one_with_the_samples_
   for (const MethodOptions& method : methods) {
     const auto train = [&](auto& evaluator) {
       Training<double> training(evaluator, p.controls.data(), method, {}, 0.0);
-      Watch watch([] { return false; });
+      StopSource stop_source([] { return false; });
       std::vector<TrainingRecord> records(8);
-      training.start(watch);
-      training.run(8, 1e9, records.data(), watch);
+      training.start(stop_source);
+      training.run(8, 1e9, records.data(), stop_source);
       const auto& trained = training.iterate().controls;
       return std::vector<double>(trained.begin(), trained.end());
     };

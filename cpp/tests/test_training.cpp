@@ -49,8 +49,8 @@ struct Run {
                  0.0, 0.0, 0.0, penalised ? weighted_l1(p.net, {{L1{0.01, {}}}}, {}) : WeightedL1{}) {}
 };
 
-Watch never() {
-  return Watch([] { return false; });
+StopSource never() {
+  return StopSource([] { return false; });
 }
 
 }  // namespace
@@ -65,13 +65,13 @@ BOOST_AUTO_TEST_CASE(no_iteration_but_the_first_allocates) {
       if (penalised && !is_proximal(method)) continue;
       Run run(p, method, simplex, penalised);
       Training<double>& training = run.training;
-      Watch watch = never();
+      StopSource stop_source = never();
       std::vector<TrainingRecord> records(200);
-      training.start(watch);
-      training.run(1, 1e9, records.data(), watch);
+      training.start(stop_source);
+      training.run(1, 1e9, records.data(), stop_source);
       const long before = allocation_count();
       Eigen::internal::set_is_malloc_allowed(false);
-      training.run(100, 1e9, records.data(), watch);
+      training.run(100, 1e9, records.data(), stop_source);
       Eigen::internal::set_is_malloc_allowed(true);
       BOOST_TEST(allocation_count() == before, "method " << method.index());
       BOOST_TEST(training.iterations() > 10, "method " << method.index());
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(an_interrupted_iteration_has_not_happened) {
     return collector.seen;
   };
   Draw draw(5);
-  // Work enough for a look at the clock in every layer; the watch then stops after so many looks.
+  // Work enough for a look at the clock in every layer; the stop source then stops after so many polls.
   Network net(30, 30, 8, 1, named("euler"), Activation::tanh, true, false, true, 1.0);
   Problem<double> p = draw.problem(net, 3000);
   p.objective = {};
@@ -107,17 +107,17 @@ BOOST_AUTO_TEST_CASE(an_interrupted_iteration_has_not_happened) {
       const bool penalised = threads == 2 && is_proximal(method);
       Run disturbed_run(p, method, false, penalised), undisturbed_run(p, method, false, penalised);
       Training<double>&training = disturbed_run.training, &undisturbed = undisturbed_run.training;
-      Watch watch = never();
+      StopSource stop_source = never();
       std::vector<TrainingRecord> records(10);
-      training.start(watch);
-      undisturbed.start(watch);
-      training.run(2, 1e9, records.data(), watch);
+      training.start(stop_source);
+      undisturbed.start(stop_source);
+      training.run(2, 1e9, records.data(), stop_source);
       const std::vector<double> before = state(training);
       int interrupted = 0;
       for (int looks = 0; looks < 3; ++looks) {
         int left = looks;
-        Watch impatient([&] { return left-- <= 0; });
-        std::this_thread::sleep_for(std::chrono::milliseconds(25));  // a watch looks around by the clock
+        StopSource impatient([&] { return left-- <= 0; });
+        std::this_thread::sleep_for(std::chrono::milliseconds(25));  // a stop source polls by the clock
         try {
           training.run(1, 1e9, records.data(), impatient);
           break;
@@ -127,8 +127,8 @@ BOOST_AUTO_TEST_CASE(an_interrupted_iteration_has_not_happened) {
         }
       }
       if (threads == 1) BOOST_TEST(interrupted > 0);
-      training.run(6 - training.iterations(), 1e9, records.data(), watch);
-      undisturbed.run(6, 1e9, records.data(), watch);
+      training.run(6 - training.iterations(), 1e9, records.data(), stop_source);
+      undisturbed.run(6, 1e9, records.data(), stop_source);
       BOOST_TEST((state(training) == state(undisturbed)), "method " << method.index());
     }
   ThreadLimit::set(2);

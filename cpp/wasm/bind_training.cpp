@@ -53,7 +53,7 @@ void start_training(Experiment* experiment, const double* u, const char* method,
   const Constraints constraints{
       .frozen = {}, .simplex = e.simplex ? e.net.steps() : Range{0, 0}, .total = e.net.horizon};
   e.training.emplace(*e.evaluator, u, options, constraints, tolerance, 0, 0, std::move(penalty));
-  e.training->start(e.watch);
+  e.training->start(e.stop_source);
 }
 
 /// At most so many iterations in at most so many seconds; their records, five numbers each.
@@ -61,7 +61,7 @@ OCDL_EXPORTED(run_training)
 Index run_training(Experiment* experiment, Index most, double seconds, TrainingRecord* records) {
   Training<double>& training = *experiment->training;
   const auto before = training.iterations();
-  training.run(most, seconds, records, experiment->watch);
+  training.run(most, seconds, records, experiment->stop_source);
   return static_cast<Index>(training.iterations() - before);
 }
 

@@ -23,7 +23,7 @@ struct Experiment {
   std::unique_ptr<SamplesEvaluator<double>> evaluator;
   std::optional<Training<double>> training;
   Workspace<double> workspace;
-  Watch watch{[] { return false; }};
+  StopSource stop_source{[] { return false; }};
 
   /// The samples, or others in their place whose targets have the same form.
   Data<double> data() const { return {X.data(), targets(), nullptr, samples()}; }

@@ -34,7 +34,7 @@ int main() {
   SamplesEvaluator<double> evaluator(net, data, {.loss = CrossEntropy{}});
   Training<double> training(evaluator, controls.data(), LBFGSOptions{.memory = 20, .max_trials = 25}, {},
                             /*tolerance=*/1e-6);
-  Watch never_stop([] { return false; });
+  StopSource never_stop([] { return false; });
   std::vector<TrainingRecord> records(1000);
   training.start(never_stop);
   const double first = training.record().loss;

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "ocdl/objective/curvature.hpp"
-#include "ocdl/watch.hpp"
+#include "ocdl/stop_source.hpp"
 
 namespace ocdl {
 
@@ -36,17 +36,17 @@ class Evaluator {
   /// How good the outputs are, as people say it: the loss knows what its score is. NaN where it has none.
   virtual double score(const T* controls) = 0;
 
-  /// Who may stop an evaluation; nobody: null.
-  void set_watch(Watch* watch) { watch_ = watch; }
-  /// For what an optimiser computes itself: notes its work. Throws Interrupted if the watch says so.
+  /// What can stop an evaluation; null for nothing.
+  void set_stop_source(StopSource* stop_source) { stop_source_ = stop_source; }
+  /// For what an optimiser computes itself: notes its work. Throws Interrupted when stopped.
   void ask(double work) const {
-    if (!watch_) return;
-    watch_->progress(work);
-    watch_->throw_if_stopped();
+    if (!stop_source_) return;
+    stop_source_->progress(work);
+    stop_source_->throw_if_stopped();
   }
 
  protected:
-  Watch* watch_ = nullptr;
+  StopSource* stop_source_ = nullptr;
 };
 
 }  // namespace ocdl

@@ -87,7 +87,7 @@ class OutsideLossEvaluator : public Evaluator<T> {
   std::optional<Gathered<T>> gathered_;
 
   void run_forward(const T* controls, const Data<T>& data) {
-    workspace_.watch = this->watch_;
+    workspace_.stop_source = this->stop_source_;
     outputs_.resize(static_cast<std::size_t>(data.samples * net_.outputs));
     forward<T>(net_, controls, data.X, data.samples, {.outputs = outputs_.data()}, workspace_);
   }

@@ -19,8 +19,8 @@ class Rows {
   virtual Index window() const = 0;
 
   /// Some rows, one run behind the other; they stay until the next call. Then `next` will be asked for, which
-  /// can be read ahead. Throws Interrupted if the watch, unless null, says so.
-  virtual Data<T> read(const Runs& runs, const Runs& next, Watch* watch) = 0;
+  /// can be read ahead. Throws Interrupted when the stop source, unless null, stops it.
+  virtual Data<T> read(const Runs& runs, const Runs& next, StopSource* stop_source) = 0;
 };
 
 /// All of them, at any time: asked for in one run.
@@ -35,7 +35,7 @@ class RowsInMemory : public Rows<T> {
   Index at_once() const override { return data_.samples; }
   Index window() const override { return std::numeric_limits<Index>::max(); }
 
-  Data<T> read(const Runs& runs, const Runs&, Watch*) override {
+  Data<T> read(const Runs& runs, const Runs&, StopSource*) override {
     const auto from = [&](const auto* numbers, Index width) {
       return numbers ? numbers + runs[0].begin * width : nullptr;
     };

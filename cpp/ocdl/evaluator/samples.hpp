@@ -88,7 +88,7 @@ class SamplesEvaluator : public Evaluator<T> {
   Index size() const override { return net_.control_size(); }
 
   double evaluate(const T* controls, T* gradient, std::int64_t batch) override {
-    workspace_.watch = this->watch_;
+    workspace_.stop_source = this->stop_source_;
     const Data<T> samples = batch < 0 ? data_ : gathered(batches_->at(batch));
     return value_and_derivatives<T>(net_, controls, samples, objective_, {.controls = gradient}, workspace_);
   }
@@ -105,7 +105,7 @@ class SamplesEvaluator : public Evaluator<T> {
                           double* product) override {
     if (!wide_) wide_.emplace(data_, net_.features, net_.outputs);
     wide_controls_.assign(controls, controls + size());
-    second_order_.watch = this->watch_;
+    second_order_.stop_source = this->stop_source_;
     curvature_product(net_, wide_controls_.data(), wide_->seen(), objective_, curvature, direction, product,
                       second_order_);
   }
@@ -121,7 +121,7 @@ class SamplesEvaluator : public Evaluator<T> {
       if (!score_->is_of_classes()) score_->measure_spread({targets, targets + net_.outputs}, over_all);
     }
     std::vector<T> outputs(static_cast<std::size_t>(data_.samples * net_.outputs));
-    workspace_.watch = this->watch_;
+    workspace_.stop_source = this->stop_source_;
     forward<T>(net_, controls, data_.X, data_.samples, {.outputs = outputs.data()}, workspace_);
     return score_->from(over_all(score_->size(), [&](const Data<T>& data, Range rows, double* sums) {
       score_->add(data, rows, outputs.data() + rows.begin * net_.outputs, sums);

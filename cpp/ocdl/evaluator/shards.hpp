@@ -36,7 +36,7 @@ class ShardsEvaluator : public Evaluator<T> {
   Index size() const override { return net_.control_size(); }
 
   double evaluate(const T* controls, T* gradient, std::int64_t batch) override {
-    workspace_.watch = this->watch_;
+    workspace_.stop_source = this->stop_source_;
     const double value =
         batch >= 0 ? evaluate_batch(controls, gradient, batch) : evaluate_all(controls, gradient);
     return objective_.regulariser.none() ? value
@@ -55,7 +55,7 @@ class ShardsEvaluator : public Evaluator<T> {
     if (outside_loss_) throw std::invalid_argument("a loss of one's own has no second derivative here");
     const double scale = this->scale();
     wide_controls_.assign(controls, controls + size());
-    second_order_.watch = this->watch_;
+    second_order_.stop_source = this->stop_source_;
     const BlockPlan plan = this->plan<Dual<double>>();
     start_product(net_, wide_controls_.data(), direction, shards_, rows_->count(), second_order_);
     for_each_piece(plan.samples, [&](Data<T> piece, Range rows) {
@@ -134,7 +134,7 @@ class ShardsEvaluator : public Evaluator<T> {
     };
     for (Range rows = piece_from(0); rows.size() > 0;) {
       const Range next = piece_from(rows.end < count ? rows.end : 0);
-      body(rows_->read({rows}, {next}, this->watch_), rows);
+      body(rows_->read({rows}, {next}, this->stop_source_), rows);
       if (rows.end == count) return;
       rows = next;
     }
@@ -171,7 +171,7 @@ class ShardsEvaluator : public Evaluator<T> {
   std::vector<double> first_targets() {
     const bool has_first = first_row_ == 0 && rows_->count() > 0;
     const Runs first = {{0, 1}};
-    const T* targets = has_first ? rows_->read(first, first, this->watch_).targets.numbers : nullptr;
+    const T* targets = has_first ? rows_->read(first, first, this->stop_source_).targets.numbers : nullptr;
     const auto of_rows = [&](Range rows, double* sums) {
       if (has_first && rows.begin == 0) std::copy_n(targets, net_.outputs, sums);
     };
@@ -179,7 +179,7 @@ class ShardsEvaluator : public Evaluator<T> {
   }
 
   void run_forward(const T* controls, const T* X, Index count) {
-    workspace_.watch = this->watch_;
+    workspace_.stop_source = this->stop_source_;
     outputs_.resize(static_cast<std::size_t>(count * net_.outputs));
     if (count > 0) forward<T>(net_, controls, X, count, {.outputs = outputs_.data()}, workspace_);
   }
@@ -267,7 +267,7 @@ class ShardsEvaluator : public Evaluator<T> {
     }
     OwnRows found{};
     if (own_runs_.empty()) return found;
-    found.read = rows_->read(own_runs_, next_runs_, this->watch_);
+    found.read = rows_->read(own_runs_, next_runs_, this->stop_source_);
     Index place = 0;
     for (const Index sample : batches_->at(batch)) {
       Index before = 0;

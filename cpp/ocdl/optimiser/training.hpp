@@ -37,8 +37,8 @@ class Training {
   Training& operator=(const Training&) = delete;
 
   /// The first evaluation. A training whose state is restored has it already.
-  void start(Watch& watch) {
-    problem_.evaluator().set_watch(&watch);
+  void start(StopSource& stop_source) {
+    problem_.evaluator().set_stop_source(&stop_source);
     method_->start(problem_, at_);
     note(problem_.evaluations());
   }
@@ -46,8 +46,8 @@ class Training {
   /// Iterates until `most` records are written, `seconds` have passed, or there is a reason to end: then
   /// status() is no longer `running`. Interrupted stops in the middle of an iteration, which then has not
   /// happened.
-  void run(Index most, double seconds, TrainingRecord* records, Watch& watch) {
-    problem_.evaluator().set_watch(&watch);
+  void run(Index most, double seconds, TrainingRecord* records, StopSource& stop_source) {
+    problem_.evaluator().set_stop_source(&stop_source);
     const auto started = Clock::now();
     const double seconds_before = seconds_;
     while ((status_ = reason_to_end()) == Status::running && most-- > 0) {
@@ -57,7 +57,7 @@ class Training {
       const std::int64_t made = problem_.evaluations() - evaluations_before;
       status_ = last_.status;
       if (status_ != Status::running) {
-        in_vain_ = made;
+        rejected_evaluations_ = made;
         return;
       }
       note(made);
@@ -77,7 +77,7 @@ class Training {
     return status_ == Status::running ? nullptr : problem_.nonfinite_trial();
   }
   std::int64_t iterations() const { return iterations_; }
-  std::int64_t evaluations() const { return evaluations_ + in_vain_; }
+  std::int64_t evaluations() const { return evaluations_ + rejected_evaluations_; }
   TrainingRecord record() const {
     return {at_.value, gradient_norm_, last_.lipschitz, static_cast<double>(last_.trials), seconds_};
   }
@@ -113,7 +113,7 @@ class Training {
   double decrease_ = std::numeric_limits<double>::infinity();  ///< of J in the last iteration, relative
   std::int64_t iterations_ = 0, evaluations_ = 0;
   /// Evaluations of a step that was not made; a resumed training makes them again.
-  std::int64_t in_vain_ = 0;
+  std::int64_t rejected_evaluations_ = 0;
   Status status_ = Status::running;
   StepReport last_;
 

@@ -9,16 +9,16 @@ namespace ocdl {
 /// else's.
 template <class T>
 struct AdjointScratch {
-  T* cotangent;  ///< g_i, a plane, or one for each stage of an implicit method
-  T* delta;      ///< what the field's gradient takes of g_i, a plane
-  T* rotated;    ///< the same of a field that rotates, a plane
-  T* stage;      ///< y_i where it has to be rebuilt, a plane
-  T* eta;        ///< eta_i, a plane each
-  T* panels;     ///< transposed states, see panel::transposed_size
-  T* tile_dots;  ///< <g, k> per tile, a pack each
-  T* product;    ///< this thread's own, see panel::scratch_size
-  T* equations;  ///< this thread's own, see StageEquations::scratch_size
-  Pulse pulse;   ///< whom the solution of equations asks whether to go on
+  T* cotangent;          ///< g_i, a plane, or one for each stage of an implicit method
+  T* delta;              ///< what the field's gradient takes of g_i, a plane
+  T* rotated;            ///< the same of a field that rotates, a plane
+  T* stage;              ///< y_i where it has to be rebuilt, a plane
+  T* eta;                ///< eta_i, a plane each
+  T* panels;             ///< transposed states, see panel::transposed_size
+  T* tile_dots;          ///< <g, k> per tile, a pack each
+  T* product;            ///< this thread's own, see panel::scratch_size
+  T* equations;          ///< this thread's own, see StageEquations::scratch_size
+  StopToken stop_token;  ///< whom the solution of equations asks whether to go on
 };
 
 /// The backward sweep. With lam = p[j+1], for i = s, ..., 1:
@@ -151,7 +151,7 @@ class Adjoint {
       right_side.write();
     }
     with_stage_equations<T>(net_, u_, j, group, [&](const auto& equations) {
-      equations.solve_linear(true, stages, g, plane, scratch.equations, share.tiles, scratch.pulse);
+      equations.solve_linear(true, stages, g, plane, scratch.equations, share.tiles, scratch.stop_token);
     });
   }
 

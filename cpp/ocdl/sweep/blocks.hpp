@@ -142,9 +142,10 @@ inline double forward_work(const Network& net, Index samples) {
 /// Asked between two layers: whether a worker goes on. The thread that called, and only that one, reports its
 /// work.
 template <class T>
-bool goes_on(const Workspace<T>& workspace, const Network& net, const Share<T>& share, bool is_caller) {
-  return Pulse{workspace.watch, is_caller}.goes_on(forward_work(net, share.tiles * tile_width<T>) /
-                                                   double(net.layers));
+bool should_continue(const Workspace<T>& workspace, const Network& net, const Share<T>& share,
+                     bool is_caller) {
+  return StopToken{workspace.stop_source, is_caller}.should_continue(
+      forward_work(net, share.tiles * tile_width<T>) / double(net.layers));
 }
 
 /// process(block, team, worker) for every block, then merge(block, team, worker) in the order of the blocks,

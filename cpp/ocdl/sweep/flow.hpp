@@ -26,12 +26,13 @@ class StateRows {
 
 /// Memory of one thread for the evaluation of stages, behind that of the threads before it in a team.
 template <class T>
-StageScratch<T> carve_thread(const Network& net, int rank, T* state, const Pulse& pulse, Carver<T>& carver) {
+StageScratch<T> carve_thread(const Network& net, int rank, T* state, const StopToken& stop_token,
+                             Carver<T>& carver) {
   const Index product = Field<T>::evaluates_by_scratch(net.field_kind) ? panel::scratch_size<T>() : 0;
   const Index equations = StageEquations<T>::scratch_size(net);
   carver.take(rank * (product + equations));
   T* first = carver.take(product);
-  return {state, first, carver.take(equations), pulse};
+  return {state, first, carver.take(equations), stop_token};
 }
 
 /// z = W y + mu, a plane of the outputs from a plane of the state.
@@ -85,13 +86,13 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, c
     T* details = carve.take(stage_planes * plane) + share.offset(net.dim);
     const Stages<T> stages{values, details, plane, net.detail_planes()};
     T* z = carve.take(net.outputs * plan.samples) + share.offset(net.outputs);
-    const Pulse pulse{workspace.watch, worker == 0 && team.rank() == 0};
-    const StageScratch<T> scratch = carve_thread<T>(net, team.rank(), state, pulse, carve);
+    const StopToken stop_token{workspace.stop_source, worker == 0 && team.rank() == 0};
+    const StageScratch<T> scratch = carve_thread<T>(net, team.rank(), state, stop_token, carve);
 
     rows_to_plane(X + first * net.features, count, net.features, net.dim, y);
     state_rows.write(0, y, first, count);
     for (Index j = 0; j < net.layers; ++j) {
-      if (!team.agree(goes_on(workspace, net, share, pulse.is_caller), agreed)) return;
+      if (!team.agree(should_continue(workspace, net, share, stop_token.is_caller), agreed)) return;
       integrator.step(j, y, stages, y, scratch, share);
       state_rows.write(j + 1, y, first, count);
     }
@@ -101,7 +102,7 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, c
     plane_to_rows(z, count, net.outputs, net.outputs, out.outputs + first * net.outputs);
   };
   for_each_block(samples, plan, choice.threads(), process);
-  if (workspace.watch) workspace.watch->throw_if_stopped();
+  if (workspace.stop_source) workspace.stop_source->throw_if_stopped();
 }
 
 /// The variational trajectory (N+1, samples, dim) along the controls' direction and the inputs' direction dX
@@ -132,7 +133,8 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
     T* details = carve.take(stage_planes * plane);
     const Stages<T> stages{values, details, plane, net.detail_planes()};
     T* planes = carve.take(scratch_planes * plane);
-    const StageScratch<T> scratch = carve_thread<T>(net, 0, state, {workspace.watch, worker == 0}, carve);
+    const StageScratch<T> scratch =
+        carve_thread<T>(net, 0, state, {workspace.stop_source, worker == 0}, carve);
 
     rows_to_plane(X + block.first * net.features, block.samples, net.features, net.dim, y);
     if (dX)
@@ -142,13 +144,13 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
     tangent_rows.write(0, v, block.first, block.samples);
     const Share<T> share(tiles);
     for (Index j = 0; j < net.layers; ++j) {
-      if (!goes_on(workspace, net, share, worker == 0)) return;
+      if (!should_continue(workspace, net, share, worker == 0)) return;
       sweep.step(j, y, v, stages, scratch, planes, tiles);
       tangent_rows.write(j + 1, v, block.first, block.samples);
     }
   };
   for_each_block(samples, plan, choice.threads(), process);
-  if (workspace.watch) workspace.watch->throw_if_stopped();
+  if (workspace.stop_source) workspace.stop_source->throw_if_stopped();
 }
 
 // Compiled once, in flow.cpp.

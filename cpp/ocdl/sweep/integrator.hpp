@@ -9,10 +9,10 @@ namespace ocdl {
 /// What a thread evaluates stages in. Memory is somebody else's.
 template <class T>
 struct StageScratch {
-  T* state;      ///< a plane
-  T* product;    ///< this thread's own, see panel::scratch_size
-  T* equations;  ///< this thread's own, see StageEquations::scratch_size
-  Pulse pulse;   ///< whom the solution of equations asks whether to go on
+  T* state;              ///< a plane
+  T* product;            ///< this thread's own, see panel::scratch_size
+  T* equations;          ///< this thread's own, see StageEquations::scratch_size
+  StopToken stop_token;  ///< whom the solution of equations asks whether to go on
 };
 
 /// The forward sweep, a Runge-Kutta step per layer:
@@ -108,7 +108,7 @@ class Integrator {
   [[gnu::noinline]] void solve_stages(Index j, const StageGroup& group, const T* y, const Stages<T>& stages,
                                       const StageScratch<T>& scratch, Index tiles) const {
     with_stage_equations<T>(net_, u_, j, group, [&](const auto& equations) {
-      equations.solve(y, stages, scratch.product, scratch.equations, tiles, scratch.pulse);
+      equations.solve(y, stages, scratch.product, scratch.equations, tiles, scratch.stop_token);
     });
   }
 };

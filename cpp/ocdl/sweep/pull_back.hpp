@@ -150,7 +150,7 @@ class PullBack {
   BlockPlan plan_;
   Integrator<T> integrator_;
   StateRows<T> costate_rows_;
-  bool goes_on_ = true;                   ///< what the first thread of a team tells the others
+  bool should_continue_ = true;           ///< what the first thread of a team tells the others
   std::atomic<bool> seen_finite_ = true;  ///< p[0], and the gradient by what multiplies states
 
   /// A worker's memory: the same pieces for every block.
@@ -196,7 +196,8 @@ class PullBack {
   }
 
   StageScratch<T> stage_scratch(const Memory& memory, Index offset) const {
-    return {memory.stage + offset, memory.adjoint.product, memory.adjoint.equations, memory.adjoint.pulse};
+    return {memory.stage + offset, memory.adjoint.product, memory.adjoint.equations,
+            memory.adjoint.stop_token};
   }
 
   Index memory_size(int threads) const {
@@ -211,7 +212,7 @@ class PullBack {
     const Trajectory<T> trajectory(memory.trajectory, plane(), stored_layers(), net_.stages,
                                    net_.detail_planes(), plan_.storage);
     const bool is_caller = worker == 0 && team.rank() == 0;
-    memory.adjoint.pulse = {workspace_.watch, is_caller};
+    memory.adjoint.stop_token = {workspace_.stop_source, is_caller};
     if (!run_forward(block, share, trajectory, memory, is_caller)) return;
     if (seed_) run_seed(block, share, trajectory.state(stored_layers()), memory);
     if (out_.any()) run_backward(block, share, trajectory, memory, is_caller);
@@ -225,7 +226,8 @@ class PullBack {
     rows_to_plane(X_ + samples.begin * net_.features, samples.end - samples.begin, net_.features, net_.dim,
                   trajectory.state(0) + offset);
     for (Index j = 0; j < net_.layers; ++j) {
-      if (!share.team.agree(goes_on(workspace_, net_, share, is_caller), goes_on_)) return false;
+      if (!share.team.agree(should_continue(workspace_, net_, share, is_caller), should_continue_))
+        return false;
       const T* y = trajectory.state(std::min(j, stored_layers())) + offset;
       T* next = trajectory.state(std::min(j + 1, stored_layers())) + offset;
       const Stages<T> stages = trajectory.stages(j, offset);
@@ -258,7 +260,7 @@ class PullBack {
     const Adjoint<T> adjoint(net_, swept_, memory.gradient, accumulate);
     bool finite = true;
     for (Index j = net_.layers - 1; j >= 0; --j) {
-      if (!share.team.agree(goes_on(workspace_, net_, share, is_caller), goes_on_)) return;
+      if (!share.team.agree(should_continue(workspace_, net_, share, is_caller), should_continue_)) return;
       const T* y = trajectory.state(j);
       if (trajectory.storage() == Storage::states_only)
         integrator_.evaluate_stages(j, y + offset, trajectory.stages(j, offset),
@@ -340,7 +342,7 @@ void PullBack<T>::add_up() {
       samples_, plan_, choice.threads(),
       [&](const Block& block, const Team& team, int worker) { process(block, team, worker); },
       [&](const Block& block, const Team& team, int worker) { merge(block, team, worker); });
-  if (workspace_.watch) workspace_.watch->throw_if_stopped();
+  if (workspace_.stop_source) workspace_.stop_source->throw_if_stopped();
 }
 
 extern template class PullBack<double>;

@@ -31,23 +31,23 @@ class StageEquations {
 
   /// The k_i at the state y, with the field's details; NaN in the lanes in which no solution is found.
   [[gnu::noinline]] void solve(const T* y, const Stages<T>& stages, T* product, T* memory, Index tiles,
-                               const Pulse& pulse) const {
+                               const StopToken& stop_token) const {
     const Scratch scratch = carve(memory);
     system_.for_chunks(tiles, [&](Index offset, Index count) {
-      solve_chunk(y + offset, stages.from(offset), product, scratch, count, pulse);
+      solve_chunk(y + offset, stages.from(offset), product, scratch, count, stop_token);
     });
   }
 
   /// x <- M^-1 x, or M^-T x, for a plane x + i stride of each stage i of the group.
   [[gnu::noinline]] void solve_linear(bool transposed, const Stages<T>& stages, T* x, Index stride, T* memory,
-                                      Index tiles, const Pulse& pulse) const {
+                                      Index tiles, const StopToken& stop_token) const {
     const Scratch scratch = carve(memory);
     const Index first = system_.group().first;
     system_.for_chunks(tiles, [&](Index offset, Index count) {
       for (Index i = 0; i < system_.count(); ++i)
         system_.field().write_slope(stages.from(offset).planes(first + i), scratch.slope(i), count);
       system_.for_packs(count, [&](Index at, Index) {
-        if (!system_.goes_on(pulse)) return;
+        if (!system_.should_continue(stop_token)) return;
         system_.assemble(transposed, system_.h(), scratch, at, system_.size());
         system_.for_entries([&](Index i, Index r, Index n) {
           const Index here = offset + at + r * tile_width<T>;
@@ -86,14 +86,14 @@ class StageEquations {
   }
 
   void solve_chunk(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch, Index tiles,
-                   const Pulse& pulse) const {
+                   const StopToken& stop_token) const {
     std::fill_n(scratch.unsolved, tiles * tile_width<T>, T(iterating));
     system_.guess(y, stages, scratch, product, tiles);
-    iterate<Purpose::main_solution>(quick_steps, y, stages, product, scratch, tiles, pulse);
-    if (any_unsolved(scratch, 0, tiles)) solve_rest(y, stages, product, scratch, tiles, pulse);
+    iterate<Purpose::main_solution>(quick_steps, y, stages, product, scratch, tiles, stop_token);
+    if (any_unsolved(scratch, 0, tiles)) solve_rest(y, stages, product, scratch, tiles, stop_token);
     // The values have converged. Whatever a number carries along is exact one step later.
     if constexpr (!std::floating_point<T>)
-      iterate<Purpose::derivatives>(1, y, stages, product, scratch, tiles, pulse);
+      iterate<Purpose::derivatives>(1, y, stages, product, scratch, tiles, stop_token);
     system_.write_states(y, stages, system_.group().last, scratch, tiles);
     for (Index i = 0; i < system_.count(); ++i)
       system_.evaluate(i, stages.planes(system_.group().first + i), scratch, product, tiles);
@@ -102,25 +102,25 @@ class StageEquations {
 
   /// The lanes in which the first steps have not led to a solution.
   [[gnu::noinline]] void solve_rest(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch,
-                                    Index tiles, const Pulse& pulse) const {
-    solve_tiles<StageBacktracking<T, Dim, Group>>(y, stages, product, scratch, tiles, pulse);
-    solve_tiles<StagePath<T, Dim, Group>>(y, stages, product, scratch, tiles, pulse);
+                                    Index tiles, const StopToken& stop_token) const {
+    solve_tiles<StageBacktracking<T, Dim, Group>>(y, stages, product, scratch, tiles, stop_token);
+    solve_tiles<StagePath<T, Dim, Group>>(y, stages, product, scratch, tiles, stop_token);
     if (!replace_unsolved(T(0), stages, scratch, tiles)) return;
-    iterate<Purpose::any_solution>(most_steps, y, stages, product, scratch, tiles, pulse);
+    iterate<Purpose::any_solution>(most_steps, y, stages, product, scratch, tiles, stop_token);
   }
 
   /// k <- k + M^-1 (f - k), so many times, in the lanes that are iterating; for the derivatives in all.
   template <Purpose purpose>
   void iterate(int steps, const T* y, const Stages<T>& stages, T* product, const Scratch& scratch,
-               Index tiles, const Pulse& pulse) const {
+               Index tiles, const StopToken& stop_token) const {
     for (bool is_iterating = true; is_iterating && steps > 0; --steps)
-      is_iterating = newton_step<purpose>(y, stages, product, scratch, tiles, pulse);
+      is_iterating = newton_step<purpose>(y, stages, product, scratch, tiles, stop_token);
   }
 
   /// One such step. Whether any lane goes on.
   template <Purpose purpose>
   bool newton_step(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch, Index tiles,
-                   const Pulse& pulse) const {
+                   const StopToken& stop_token) const {
     system_.write_states(y, stages, system_.group().last, scratch, tiles);
     system_.evaluate_beside(stages, scratch, product, tiles);
     bool is_iterating = false;
@@ -128,7 +128,7 @@ class StageEquations {
       T* unsolved = scratch.unsolved + number * lanes<T>;
       const LaneMask<T> moving = value_size<T>(load(unsolved)) == Values<T>{} + iterating;
       constexpr bool moves_all = purpose == Purpose::derivatives;
-      if (!(moves_all || any_lane(moving)) || !system_.goes_on(pulse)) return;
+      if (!(moves_all || any_lane(moving)) || !system_.should_continue(stop_token)) return;
       system_.assemble(false, system_.h(), scratch, at, system_.size());
       system_.write_residual(stages, scratch, at);
       const LaneMask<T> is_determinant_negative = system_.solve(scratch);
@@ -163,12 +163,12 @@ class StageEquations {
 
   template <class Method>
   void solve_tiles(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch, Index tiles,
-                   const Pulse& pulse) const {
+                   const StopToken& stop_token) const {
     for (Index t = 0; t < tiles; ++t) {
       if (!any_unsolved(scratch, t, t + 1)) continue;
       const Index offset = system_.field().run(t);
       solve_tile<Method>(system_, {y + offset, stages.from(offset), scratch.from(offset)}, product,
-                         scratch.unsolved + t * tile_width<T>, pulse);
+                         scratch.unsolved + t * tile_width<T>, stop_token);
     }
   }
 

@@ -73,10 +73,10 @@ class StageSystem {
 
   /// Asked before every elimination, which takes long where there are many unknowns. What has been stopped
   /// leaves numbers that nobody uses.
-  bool goes_on(const Pulse& pulse) const {
+  bool should_continue(const StopToken& stop_token) const {
     if constexpr (Dim != 0) return true;
     const auto unknowns = static_cast<double>(size());
-    return pulse.goes_on(unknowns * unknowns * unknowns / 6);
+    return stop_token.should_continue(unknowns * unknowns * unknowns / 6);
   }
 
   /// f(offset, tiles) for parts of a run of tiles.
@@ -251,8 +251,8 @@ struct StageTile {
 ///     arrived, active()    the lanes that go on.
 template <class Method, class T, int Dim, int Group>
 [[gnu::noinline]] void solve_tile(const StageSystem<T, Dim, Group>& system, const StageTile<T>& tile,
-                                  T* product, T* unsolved, const Pulse& pulse) {
-  if (!system.goes_on(pulse)) return;
+                                  T* product, T* unsolved, const StopToken& stop_token) {
+  if (!system.should_continue(stop_token)) return;
   const T* y = tile.y;
   const Stages<T>& stages = tile.stages;
   const StageSystemScratch<T>& scratch = tile.scratch;
@@ -275,7 +275,7 @@ template <class Method, class T, int Dim, int Group>
     system.evaluate_beside(stages, scratch, product, 1);
     is_active = false;
     system.for_packs(1, [&](Index at, Index number) {
-      if (!any_lane(packs[number].active()) || !system.goes_on(pulse)) return;
+      if (!any_lane(packs[number].active()) || !system.should_continue(stop_token)) return;
       store<T>(unsolved + at, select(packs[number].advance(), Pack<T>{}, load(unsolved + at)));
       is_active |= any_lane(packs[number].active());
     });

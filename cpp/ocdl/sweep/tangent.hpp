@@ -54,7 +54,8 @@ class Tangent {
       for (Index i = group.first; i < group.last; ++i) push_forward(group, i);
       if (group.is_implicit)
         with_stage_equations<T>(net_, u_, j, group, [&](const auto& equations) {
-          equations.solve_linear(false, stages, k_tangent, size, scratch.equations, tiles, scratch.pulse);
+          equations.solve_linear(false, stages, k_tangent, size, scratch.equations, tiles,
+                                 scratch.stop_token);
         });
     }
     Combination<T> v_next(net_.residual ? v : nullptr, v, size);

@@ -5,8 +5,8 @@
 
 #include "ocdl/kernel/pack.hpp"
 #include "ocdl/memory.hpp"
+#include "ocdl/stop_source.hpp"
 #include "ocdl/sweep/shard_tree.hpp"
-#include "ocdl/watch.hpp"
 
 namespace ocdl {
 
@@ -15,7 +15,7 @@ template <class T>
 class Workspace {
  public:
   /// Who may stop the evaluation; nobody: null.
-  Watch* watch = nullptr;
+  StopSource* stop_source = nullptr;
   /// The sums over the shards.
   ShardTree<T> tree;
 
