@@ -116,13 +116,13 @@ py::dict bound_activations() {
   return table;
 }
 
-/// name -> (the field that it is after a linear map of its controls, or itself; whether the state's dimension
+/// name -> ("dense" where its sweeps are those of the dense field, else itself; whether the state's dimension
 /// has to be even).
 py::dict bound_fields() {
   py::dict table;
-  for (const FieldFacts& facts : fields)
-    table[py::str(facts.name.data(), facts.name.size())] =
-        py::make_tuple(facts_of(facts.swept_as).name, facts.needs_even_dim);
+  for (const FieldTraits& traits : fields)
+    table[py::str(traits.name.data(), traits.name.size())] =
+        py::make_tuple(traits.is_dense ? "dense" : traits.name, traits.needs_even_dim);
   return table;
 }
 
@@ -147,10 +147,17 @@ void bind_network(py::module_& m) {
   network.def(py::init([](Index features, Index dim, Index layers, Index outputs, const Tableau& tableau,
                           std::string_view activation, bool residual, bool stage_controls, bool learns_steps,
                           double horizon, std::string_view field) {
-                return Network(features, dim, layers, outputs, tableau,
-                               enum_from<Activation>(names_of(activations), activation), residual,
-                               stage_controls, learns_steps, horizon,
-                               enum_from<FieldKind>(names_of(fields), field));
+                return Network({.features = features,
+                                .dim = dim,
+                                .layers = layers,
+                                .outputs = outputs,
+                                .tableau = tableau,
+                                .activation = enum_from<Activation>(names_of(activations), activation),
+                                .field_kind = enum_from<FieldKind>(names_of(fields), field),
+                                .residual = residual,
+                                .stage_controls = stage_controls,
+                                .learns_steps = learns_steps,
+                                .horizon = horizon});
               }),
               py::arg("features"), py::arg("dim"), py::arg("layers"), py::arg("outputs"), py::arg("tableau"),
               py::arg("activation"), py::arg("residual"), py::arg("stage_controls"), py::arg("learns_steps"),

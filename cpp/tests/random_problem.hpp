@@ -65,9 +65,23 @@ class Draw {
     const Index augment = coin(0.3) ? whole(0, dim - 1) : 0;
     const auto field =
         residual ? static_cast<FieldKind>(whole(0, static_cast<Index>(fields.size()) - 1)) : FieldKind::dense;
-    return Network(dim - augment, dim, layers, whole(1, 4), named(tableau), activation, residual, coin(0.4),
-                   residual && coin(0.8), 1.0 + coin(),
-                   facts_of(field).needs_even_dim && dim % 2 ? FieldKind::dense : field);
+    std::vector<Index> layer_sets;
+    if (coin(0.3)) {
+      const Index sets = whole(1, layers);
+      for (Index j = 0; j < layers; ++j) layer_sets.push_back(j * sets / layers);
+    }
+    return Network({.features = dim - augment,
+                    .dim = dim,
+                    .layers = layers,
+                    .outputs = whole(1, 4),
+                    .tableau = named(tableau),
+                    .activation = activation,
+                    .field_kind = traits_of(field).needs_even_dim && dim % 2 ? FieldKind::dense : field,
+                    .residual = residual,
+                    .stage_controls = coin(0.4),
+                    .learns_steps = residual && coin(0.8),
+                    .horizon = 1.0 + coin(),
+                    .layer_sets = layer_sets});
   }
 
   /// A loss of this kind, with parameters of any size where it has some.

@@ -123,7 +123,15 @@ std::uint64_t training(const Problem<double>& p, const MethodOptions& method, bo
 }
 
 Network network(Index dim, const std::string& tableau, Activation activation, FieldKind field, bool shared) {
-  return Network(dim, dim, 5, 2, named(tableau), activation, true, !shared, true, 1.0, field);
+  return Network({.features = dim,
+                  .dim = dim,
+                  .layers = 5,
+                  .outputs = 2,
+                  .tableau = named(tableau),
+                  .activation = activation,
+                  .field_kind = field,
+                  .stage_controls = !shared,
+                  .learns_steps = true});
 }
 
 Table computed_bits() {

@@ -127,8 +127,13 @@ std::vector<std::vector<double>> in_parts(const Problem<T>& p, const std::vector
 
 /// Six shards, of which the last one is short.
 Problem<double> large_problem(Draw& draw, TargetKind kind) {
-  Network net(3, 3, 3, 2, named("euler"), Activation::tanh, true, false, true, 1.0,
-              draw.coin() ? FieldKind::antisymmetric : FieldKind::dense);
+  const Network net({.features = 3,
+                     .dim = 3,
+                     .layers = 3,
+                     .outputs = 2,
+                     .tableau = named("euler"),
+                     .field_kind = draw.coin() ? FieldKind::antisymmetric : FieldKind::dense,
+                     .learns_steps = true});
   return draw.problem(net, 5 * shard_size(1) + 77, kind);
 }
 
@@ -271,7 +276,8 @@ BOOST_AUTO_TEST_CASE(rows_that_are_read_have_the_bits_of_samples_in_memory) {
 BOOST_AUTO_TEST_CASE(rows_that_are_read_have_the_bits_of_samples_in_memory_where_a_team_adds_them) {
   Draw draw(11);
   ThreadChoice::insist(true);
-  const Network net(7, 96, 1, 1, named("euler"), Activation::tanh, true, false, true, 1.0);
+  const Network net(
+      {.features = 7, .dim = 96, .layers = 1, .outputs = 1, .tableau = named("euler"), .learns_steps = true});
   check_reading(draw.problem(net, 2 * shard_size(1) + 9), draw);
   ThreadChoice::insist(false);
 }
@@ -301,7 +307,8 @@ BOOST_AUTO_TEST_CASE(batches_of_windows_do_not_depend_on_the_parts) {
 BOOST_AUTO_TEST_CASE(sums_over_parts_have_the_bits_of_samples_in_memory_where_a_team_adds_them) {
   Draw draw(8);
   ThreadChoice::insist(true);
-  const Network net(7, 96, 1, 1, named("euler"), Activation::tanh, true, false, true, 1.0);
+  const Network net(
+      {.features = 7, .dim = 96, .layers = 1, .outputs = 1, .tableau = named("euler"), .learns_steps = true});
   const Problem<double> p = draw.problem(net, 2 * shard_size(1) + 9);
   BOOST_TEST(plan_blocks<double>(net, p.samples()).by_team);
   check_parts(p, draw);
@@ -464,7 +471,12 @@ BOOST_AUTO_TEST_CASE(the_batches_of_an_epoch_have_the_mean_of_all_samples) {
 }
 
 BOOST_AUTO_TEST_CASE(constant_targets_have_a_score_of_one_or_zero) {
-  const Network net(1, 1, 1, 1, named("euler"), Activation::identity, true, false, false, 1.0);
+  const Network net({.features = 1,
+                     .dim = 1,
+                     .layers = 1,
+                     .outputs = 1,
+                     .tableau = named("euler"),
+                     .activation = Activation::identity});
   const std::vector<double> X(50, 0.0), targets(50, 0.1);
   const Data<double> data{X.data(), {nullptr, targets.data()}, nullptr, 50};
   SamplesEvaluator<double> evaluator(net, data, {SquaredError(), true, {}});

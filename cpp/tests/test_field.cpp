@@ -2,7 +2,6 @@
 #include <numeric>
 
 #include "ocdl/field/field.hpp"
-#include "ocdl/field/field_map.hpp"
 #include "ocdl/field/narrow_dense.hpp"
 #include "tests/random_problem.hpp"
 
@@ -23,24 +22,43 @@ Index size_of(const FieldPart& part) {
 }
 
 /// How many numbers a field takes at one stage.
-Index stage_size(FieldKind kind, Index dim) {
+template <class T>
+Index stage_size(const Field<T>& field) {
   Index size = 0;
-  for (const FieldPart& part : field_parts(kind, dim)) size += size_of(part);
+  for (const FieldPart& part : field.parts()) size += size_of(part);
   return size;
 }
 
 /// So many numbers, seen by the parts.
-template <class E, class Numbers>
-StageControls<E> stage_view(FieldKind kind, Index dim, Numbers& numbers) {
-  std::array<E*, most_field_parts> starts{};
+template <class E, class T, class Numbers>
+StageControls<E> stage_view(const Field<T>& field, Numbers& numbers) {
+  StageControls<E> controls;
   E* next = numbers.data();
   std::size_t p = 0;
-  for (const FieldPart& part : field_parts(kind, dim)) {
-    starts[p++] = next;
+  for (const FieldPart& part : field.parts()) {
+    controls.parts[p++] = next;
     next += size_of(part);
   }
-  return {starts, dim};
+  return controls;
 }
+
+/// Planes of so many tiles that own their memory.
+template <class T>
+class OwnedPlanes {
+ public:
+  OwnedPlanes(Index count, Index rows, Index tiles)
+      : numbers(static_cast<std::size_t>(count * rows * tiles * tile_width<T>)), rows_(rows), tiles_(tiles) {}
+  OwnedPlanes(std::vector<T> values, Index rows, Index tiles)
+      : numbers(std::move(values)), rows_(rows), tiles_(tiles) {}
+
+  std::vector<T> numbers;
+
+  Plane<T> plane() { return {numbers.data(), rows_, tiles_}; }
+  Planes<T> planes() { return {plane(), rows_ * tiles_ * tile_width<T>}; }
+
+ private:
+  Index rows_, tiles_;
+};
 
 }  // namespace
 
@@ -75,35 +93,39 @@ BOOST_AUTO_TEST_CASE(kinks_have_the_slope_of_their_left_side_at_zero_and_keep_na
   }
 }
 
-BOOST_AUTO_TEST_CASE(the_pull_back_is_the_transpose_of_the_push_forward) {
+BOOST_AUTO_TEST_CASE(the_vjp_is_the_transpose_of_the_jvp) {
   Draw draw(2);
   std::vector<double> product(static_cast<std::size_t>(panel::scratch_size<double>()));
   for_each_kind([&](FieldKind kind) {
-    if (is_mapped(kind)) return;
+    if (traits_of(kind).is_mapped) return;
     for (std::size_t n = 0; n < activations.size(); ++n)
       for (const Index dim : {1, 2, 3, 4, 5, 9, 40, 50}) {
-        if (facts_of(kind).needs_even_dim && dim % 2) continue;
-        const Field<double> field{kind, dim, static_cast<Activation>(n)};
-        const Index tiles = 3, size = field.run(tiles);
-        const std::vector<double> controls = draw.normals(stage_size(kind, dim)),
-                                  direction = draw.normals(stage_size(kind, dim)), y = draw.normals(size),
-                                  v = draw.normals(size), g = draw.normals(size);
-        const auto plane = [&] { return std::vector<double>(static_cast<std::size_t>(size)); };
-        std::vector<double> k = plane(), pushed = plane(), scratch = plane(), delta = plane(),
-                            rotated = plane(), eta = plane(), details(static_cast<std::size_t>(2 * size));
+        if (traits_of(kind).needs_even_dim && dim % 2) continue;
+        const Field<double> field(kind, {dim, static_cast<Activation>(n)});
+        const Index tiles = 3, size = dim * tiles * tile_width<double>, hidden_rows = field.hidden().rows;
+        const std::vector<double> controls = draw.normals(stage_size(field)),
+                                  direction = draw.normals(stage_size(field));
+        const auto random = [&] { return OwnedPlanes<double>(draw.normals(size), dim, tiles); };
+        const auto empty = [&](Index count, Index rows) { return OwnedPlanes<double>(count, rows, tiles); };
+        auto y = random(), v = random(), g = random();
+        auto k = empty(1, dim), tangent = empty(1, dim), work = empty(1, dim), eta = empty(1, dim),
+             rotated = empty(1, dim), hidden = empty(field.hidden().count, hidden_rows),
+             hidden_work = empty(2, hidden_rows), hidden_cotangent = empty(1, hidden_rows);
         std::vector<double> gradient(controls.size());
-        const auto u = stage_view<const double>(kind, dim, controls),
-                   du = stage_view<const double>(kind, dim, direction);
-        std::vector<double> panels(static_cast<std::size_t>(panel::transposed_size<double>(dim, tiles)));
-        const StagePlanes<double> at{k.data(), details.data(), size};
-        field.evaluate(u, y.data(), at, {}, tiles, product.data());
-        field.push_forward(u, du, y.data(), at, v.data(), pushed.data(), scratch.data(), tiles,
-                           product.data());
-        Combination<double> cotangent(g.data(), nullptr, size), state(y.data(), nullptr, size);
-        field.pull_back(u, at, 1.0, cotangent, delta.data(), rotated.data(), eta.data(), tiles,
-                        product.data());
-        field.control_gradient(delta.data(), rotated.data(), state, details.data(), tiles, false,
-                               stage_view<double>(kind, dim, gradient), panels.data());
+        const auto u = stage_view<const double>(field, controls),
+                   du = stage_view<const double>(field, direction);
+        std::vector<double> panels(
+            static_cast<std::size_t>(panel::transposed_size<double>(std::max(dim, hidden_rows), tiles)));
+        const ThreadSlice<double> all(tiles);
+        const StagePlanes<double> at{k.plane(), field.hidden().count ? hidden.planes() : Planes<double>()};
+        field.evaluate(u, y.plane(), at, {}, all, product.data());
+        field.jvp(u, du, y.plane(), at, v.plane(), tangent.plane(), {hidden_work.planes(), work.plane()}, all,
+                  product.data());
+        LinearCombination<double> cotangent(g.plane()), state(y.plane());
+        const CotangentPlanes<double> cotangents{hidden_cotangent.plane(), rotated.plane()};
+        field.vjp(u, at, 1.0, cotangent, cotangents, eta.plane(), all, product.data());
+        field.control_gradient(cotangents, state, at, all, false, stage_view<double>(field, gradient),
+                               panels.data());
         double left = 0, right = 0, magnitude = 0;
         const auto add = [&](double& sum, const std::vector<double>& a, const std::vector<double>& c) {
           for (std::size_t i = 0; i < a.size(); ++i) {
@@ -111,11 +133,11 @@ BOOST_AUTO_TEST_CASE(the_pull_back_is_the_transpose_of_the_push_forward) {
             magnitude += std::abs(a[i] * c[i]);
           }
         };
-        add(left, g, pushed);
-        add(right, eta, v);
+        add(left, g.numbers, tangent.numbers);
+        add(right, eta.numbers, v.numbers);
         add(right, gradient, direction);
         BOOST_TEST(std::abs(left - right) <= 1e-14 * magnitude,
-                   activations[n].name << ", dimension " << dim << ", " << facts_of(kind).name);
+                   activations[n].name << ", dimension " << dim << ", " << traits_of(kind).name);
       }
   });
 }
@@ -124,12 +146,13 @@ BOOST_AUTO_TEST_CASE(the_map_of_a_fields_controls_and_its_transpose) {
   Draw draw(3);
   constexpr Index dim = 5;
   for_each_kind([&](FieldKind kind) {
-    if (!is_mapped(kind)) return;
-    const Index size = stage_size(kind, dim);
+    if (!traits_of(kind).is_mapped) return;
+    const Field<double> field(kind, {dim, Activation::tanh});
+    const Index size = stage_size(field);
     const std::vector<double> u = draw.normals(size), G = draw.normals(size);
     std::vector<double> mapped(u.size()), back = G;
-    map_controls<double>(kind, stage_view<const double>(kind, dim, u), stage_view<double>(kind, dim, mapped));
-    transpose_map<double>(kind, stage_view<double>(kind, dim, back));
+    field.map_controls(stage_view<const double>(field, u), stage_view<double>(field, mapped));
+    field.transpose_map(stage_view<double>(field, back));
     const auto vector = [&](const std::vector<double>& v) {
       return VectorView<const double>(v.data(), size);
     };
@@ -145,29 +168,31 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(narrow_states_have_the_bits_of_the_general_way, T,
       for (const int terms : {0, 1, 3}) {
         const auto activation = static_cast<Activation>(n);
         const Index tiles = draw.whole(1, 70), size = dim * tiles * tile_width<T>;
-        const auto plane = [&] {
-          const std::vector<double> numbers = draw.normals(size, 1);
-          return std::vector<T>(numbers.begin(), numbers.end());
+        const auto random = [&] {
+          const std::vector<double> drawn = draw.normals(size, 1);
+          return OwnedPlanes<T>(std::vector<T>(drawn.begin(), drawn.end()), dim, tiles);
         };
+        const Field<T> field(FieldKind::dense, {dim, activation});
         const std::vector<double> drawn = draw.normals(dim * (dim + 1), 1);
-        const std::vector<T> numbers(drawn.begin(), drawn.end()), y = plane(),
-                                                                  stages[3] = {plane(), plane(), plane()};
-        const auto u = stage_view<const T>(FieldKind::dense, dim, numbers);
-        std::vector<T> state(y), k(y), slope(y), next(y), fused_k(y), fused_slope(y), fused_next(y), power(y),
-            completed(y);
-        Combination<T> sum(y.data(), state.data(), size), advance(y.data(), next.data(), size);
-        for (int l = 0; l < terms; ++l) sum.add(T(0.3) * T(l + 1), stages[l].data());
-        for (int l = 0; l < terms; ++l) advance.add(T(0.1) * T(l + 1), stages[l].data());
-        NarrowDense<T>{dim, activation}.evaluate(u, sum, fused_k.data(), fused_slope.data(), power.data(),
-                                                 {&advance, T(0.7), fused_next.data()}, tiles);
-        Dense<T>{dim, activation}.evaluate(u, sum.result(), k.data(), slope.data(),
-                                           {&advance, T(0.7), completed.data()}, tiles);
-        advance.add(T(0.7), k.data());
+        const std::vector<T> numbers(drawn.begin(), drawn.end());
+        const auto u = stage_view<const T>(field, numbers);
+        auto y = random();
+        OwnedPlanes<T> stages[3] = {random(), random(), random()};
+        auto state = y, k = y, slope = y, next = y, fused_k = y, fused_slope = y, fused_next = y, power = y,
+             completed = y;
+        LinearCombination<T> sum(y.plane(), state.plane()), advance(y.plane(), next.plane());
+        for (int l = 0; l < terms; ++l) sum.add(T(0.3) * T(l + 1), stages[l].plane());
+        for (int l = 0; l < terms; ++l) advance.add(T(0.1) * T(l + 1), stages[l].plane());
+        NarrowDense<T>{dim, activation}.evaluate(u, sum, {fused_k.plane(), fused_slope.planes()},
+                                                 power.plane(), {&advance, T(0.7), fused_next.plane()});
+        field.evaluate(u, sum.result(), {k.plane(), slope.planes()}, {&advance, T(0.7), completed.plane()},
+                       ThreadSlice<T>(tiles), nullptr);
+        advance.add(T(0.7), k.plane());
         advance.write();
-        BOOST_TEST(fused_k == k, activations[n].name << " in dimension " << dim);
-        BOOST_TEST(fused_slope == slope);
-        BOOST_TEST(fused_next == next);
-        BOOST_TEST(completed == next);
+        BOOST_TEST(fused_k.numbers == k.numbers, activations[n].name << " in dimension " << dim);
+        BOOST_TEST(fused_slope.numbers == slope.numbers);
+        BOOST_TEST(fused_next.numbers == next.numbers);
+        BOOST_TEST(completed.numbers == next.numbers);
       }
 }
 

@@ -1,8 +1,8 @@
 #include <Eigen/LU>
 #include <boost/test/unit_test.hpp>
 
-#include "ocdl/kernel/combination.hpp"
 #include "ocdl/kernel/lane_system.hpp"
+#include "ocdl/kernel/linear_combination.hpp"
 #include "ocdl/kernel/product.hpp"
 #include "tests/random_problem.hpp"
 
@@ -25,6 +25,8 @@ Rows plane_matrix(const std::vector<double>& plane, Index dim) {
   });
 }
 
+MatrixView<const double> matrix(const Rows& M) { return {M.data(), M.rows(), M.cols()}; }
+
 double relative_error(const Rows& a, const Rows& b) { return (a - b).norm() / b.norm(); }
 
 }  // namespace
@@ -42,9 +44,11 @@ BOOST_AUTO_TEST_CASE(products_equal_eigens_for_every_shape) {
       const Rows y = plane_matrix(Y, cols), d = plane_matrix(D, rows);
 
       std::vector<double> Z(D.size()), E(Y.size());
-      affine(rows, cols, M.data(), bias.data(), Y.data(), Z.data(), tiles);
+      const Plane<const double> y_plane(Y.data(), cols, tiles), d_plane(D.data(), rows, tiles);
+      const ThreadSlice<double> all(tiles);
+      affine(matrix(M), bias.data(), y_plane, Plane<double>(Z.data(), rows, tiles), all);
       BOOST_TEST(relative_error(plane_matrix(Z, rows), (M * y).colwise() + bias.col(0)) < 1e-14);
-      transposed_product(rows, cols, M.data(), D.data(), E.data(), tiles, scratch.data());
+      transposed_product(matrix(M), d_plane, Plane<double>(E.data(), cols, tiles), all, scratch.data());
       BOOST_TEST(relative_error(plane_matrix(E, cols), M.transpose() * d) < 1e-14);
 
       Rows G = random_rows(draw, rows, cols), g = random_rows(draw, rows, 1);
@@ -52,7 +56,8 @@ BOOST_AUTO_TEST_CASE(products_equal_eigens_for_every_shape) {
       for (const bool accumulate : {false, true}) {
         const Rows expected = d * y.transpose() + (accumulate ? G : Rows::Zero(rows, cols));
         const Rows sums = d.rowwise().sum() + (accumulate ? g : Rows::Zero(rows, 1));
-        outer_product(rows, cols, D.data(), Y.data(), tiles, accumulate, G.data(), g.data(), panels.data());
+        outer_product(d_plane, y_plane, all, accumulate, MatrixView<double>(G.data(), rows, cols), g.data(),
+                      panels.data());
         BOOST_TEST(relative_error(G, expected) < 1e-14);
         BOOST_TEST(relative_error(g, sums) < 1e-13);
       }
@@ -69,11 +74,13 @@ BOOST_AUTO_TEST_CASE(sums_that_a_product_adds_up_have_the_bits_of_sums_that_were
       std::vector<double> written(Y),
           panels(static_cast<std::size_t>(panel::transposed_size<double>(cols, tiles)));
       const auto product = [&](bool is_written) {
-        Combination<double> sum(Y.data(), written.data(), size);
-        for (int l = 0; l < terms; ++l) sum.add(0.3 * (l + 1), more[l].data());
+        LinearCombination<double> sum(Plane<const double>(Y.data(), cols, tiles),
+                                      {written.data(), cols, tiles});
+        for (int l = 0; l < terms; ++l) sum.add(0.3 * (l + 1), {more[l].data(), cols, tiles});
         if (is_written) sum.write();
         Rows G(rows, cols), g(rows, 1);
-        outer_product(rows, cols, D.data(), sum, tiles, false, G.data(), g.data(), panels.data());
+        outer_product(Plane<const double>(D.data(), rows, tiles), sum, ThreadSlice<double>(tiles), false,
+                      MatrixView<double>(G.data(), rows, cols), g.data(), panels.data());
         return G;
       };
       BOOST_TEST((product(false) == product(true)));
@@ -98,12 +105,12 @@ BOOST_AUTO_TEST_CASE(products_have_the_same_bits_however_a_team_shares_them_and_
                           g = sized(rows), panels = sized(panel::transposed_size<double>(cols, tiles)),
                           scratch = sized(threads * panel::scratch_size<double>());
       parallel(threads, [&](const Team& team) {
-        const Share<double> share = Share<double>::of(team, samples);
-        const Index of_rows = share.offset(rows), of_cols = share.offset(cols);
-        affine(rows, cols, M.data(), bias.data(), Y.data() + of_cols, Z.data() + of_rows, share);
-        transposed_product(rows, cols, M.data(), D.data() + of_rows, E.data() + of_cols, share,
+        const ThreadSlice<double> own = ThreadSlice<double>::of(team, samples);
+        const Plane<const double> y(Y.data(), cols, tiles), d(D.data(), rows, tiles);
+        affine(matrix(M), bias.data(), y, Plane<double>(Z.data(), rows, tiles), own);
+        transposed_product(matrix(M), d, Plane<double>(E.data(), cols, tiles), own,
                            scratch.data() + team.rank() * panel::scratch_size<double>());
-        outer_product(rows, cols, D.data(), Y.data(), share, false, G.data(), g.data(), panels.data());
+        outer_product(d, y, own, false, MatrixView<double>(G.data(), rows, cols), g.data(), panels.data());
       });
       return std::array{Z, E, G, g};
     };
@@ -128,8 +135,8 @@ BOOST_AUTO_TEST_CASE(rows_and_planes_are_inverse_and_padding_repeats_the_last_ro
     const Index features = 3, dim = 5, tiles = tiles_for<double>(samples);
     const std::vector<double> rows = draw.normals(samples * features);
     std::vector<double> plane(static_cast<std::size_t>(tiles * width * dim), 9), back(rows.size());
-    rows_to_plane(rows.data(), samples, features, dim, plane.data());
-    plane_to_rows(plane.data(), samples, features, dim, back.data());
+    rows_to_plane<double>(rows.data(), samples, features, {plane.data(), dim, tiles});
+    plane_to_rows<double>({plane.data(), dim, tiles}, samples, features, back.data());
     BOOST_TEST(back == rows);
     const Rows states = plane_matrix(plane, dim);
     BOOST_TEST(states.bottomRows(dim - features).isZero(0));

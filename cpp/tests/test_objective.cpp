@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_an_implicit_method_is_the_complex_step_on_f
     const Network net = draw.network(tableau, activation, layers, draw.whole(1, 6));
     const double error = complex_step_error(draw.problem(net, draw.whole(1, 9)), draw);
     BOOST_TEST(error <= 1e-11, "network " << n << ": " << tableau << ", " << layers << " layers, dimension "
-                                          << net.dim << ", " << facts_of(net.field_kind).name << ", "
+                                          << net.dim << ", " << traits_of(net.field_kind).name << ", "
                                           << facts_of(activation).name << ": " << error);
     keep_worst(worst, error);
   }
@@ -142,16 +142,22 @@ BOOST_AUTO_TEST_CASE(steep_fields_have_exact_first_and_second_derivatives_too) {
   Draw draw(12);
   for (const char* tableau : {"implicit_euler", "implicit_midpoint", "sdirk2", "radau_iia2"})
     for (const FieldKind field : {FieldKind::dense, FieldKind::antisymmetric}) {
-      const Network net(2, 2, 2, 1, named(tableau), Activation::tanh, true, false, true, 1.0, field);
+      const Network net({.features = 2,
+                         .dim = 2,
+                         .layers = 2,
+                         .outputs = 1,
+                         .tableau = named(tableau),
+                         .field_kind = field,
+                         .learns_steps = true});
       Problem<double> p = draw.problem(net, 40);
       for (Index j = 0; j < net.layers; ++j) {
-        MatrixView<double> K = net.split(p.controls.data()).at(j, 0).K;
+        MatrixView<double> K = net.split(p.controls.data()).at(j, 0).matrix(0, net.dim, net.dim);
         K *= 8;
         if (field == FieldKind::dense) K = (-K * K.transpose() / 16).eval();
         net.split(p.controls.data()).h(j) = 1;
       }
-      BOOST_TEST(complex_step_error(p, draw) <= 1e-10, tableau << ", " << facts_of(field).name);
-      BOOST_TEST(product_error(p, draw) <= 1e-8, tableau << ", " << facts_of(field).name);
+      BOOST_TEST(complex_step_error(p, draw) <= 1e-10, tableau << ", " << traits_of(field).name);
+      BOOST_TEST(product_error(p, draw) <= 1e-8, tableau << ", " << traits_of(field).name);
     }
 }
 
@@ -198,8 +204,14 @@ BOOST_AUTO_TEST_CASE(blocks_that_a_team_shares_add_up_to_the_exact_gradient) {
          {std::pair{"midpoint", FieldKind::hamiltonian}, {"dormand_prince", FieldKind::dense}})
       for (const bool stage_controls : {false, true}) {
         ThreadLimit::set(threads);
-        const Network net(98, 98, 2, 3, named(tableau), Activation::tanh, true, stage_controls, true, 1.0,
-                          field);
+        const Network net({.features = 98,
+                           .dim = 98,
+                           .layers = 2,
+                           .outputs = 3,
+                           .tableau = named(tableau),
+                           .field_kind = field,
+                           .stage_controls = stage_controls,
+                           .learns_steps = true});
         const Problem<double> p = draw.problem(net, 1100);
         BOOST_TEST(block_count(plan_blocks<double>(net, 1100), 1100) > 1);
         BOOST_TEST(complex_step_error(p, draw) <= 1e-12, tableau << ", " << threads << " threads");
@@ -212,7 +224,12 @@ BOOST_AUTO_TEST_CASE(shards_add_up_to_the_exact_gradient) {
   Draw draw(14);
   ThreadChoice::insist(true);
   for (const Index dim : {2, 97}) {
-    const Network net(dim, dim, 2, 2, named("euler"), Activation::tanh, true, false, true, 1.0);
+    const Network net({.features = dim,
+                       .dim = dim,
+                       .layers = 2,
+                       .outputs = 2,
+                       .tableau = named("euler"),
+                       .learns_steps = true});
     const Problem<double> p = draw.problem(net, 2 * shard_size(1) + 100);
     BOOST_TEST(plan_blocks<double>(net, p.samples()).shards.all == 3);
     BOOST_TEST(complex_step_error(p, draw) <= 1e-12, "dimension " << dim);
@@ -238,7 +255,7 @@ BOOST_AUTO_TEST_CASE(wide_sweeps_show_that_controls_and_gradient_are_finite_only
     const char* tableau = std::array{"euler", "kutta4", "heun3"}[n % 3];
     Problem<double> p = draw.problem(draw.network(tableau, activation, 3, 98), draw.whole(1, 40));
     std::vector<double> gradient;
-    const bool expected = p.objective.regulariser.none() && !is_mapped(p.net.field_kind);
+    const bool expected = p.objective.regulariser.none() && !traits_of(p.net.field_kind).is_mapped;
     BOOST_TEST(shows_finite(p, gradient) == expected, "network " << n);
     shown += expected;
     const Part& part = p.net.parts[static_cast<std::size_t>(draw.whole(0, Index(p.net.parts.size()) - 1))];
@@ -251,14 +268,19 @@ BOOST_AUTO_TEST_CASE(wide_sweeps_show_that_controls_and_gradient_are_finite_only
   BOOST_TEST(shown > 40);
 
   // Slopes and states are finite, their products in dJ/dK are not.
-  Problem<double> p = draw.problem(
-      {98, 98, 1, 1, named("euler"), Activation::identity, true, false, false, 1.0}, 5, TargetKind::numbers);
+  Problem<double> p = draw.problem(Network({.features = 98,
+                                            .dim = 98,
+                                            .layers = 1,
+                                            .outputs = 1,
+                                            .tableau = named("euler"),
+                                            .activation = Activation::identity}),
+                                   5, TargetKind::numbers);
   p.objective = {SquaredError{}, false, {}};
   std::fill(p.controls.begin(), p.controls.end(), 0);
   std::fill(p.X.begin(), p.X.end(), 1e200);
   std::fill(p.numbers.begin(), p.numbers.end(), 1e10);
   const Controls<double> u = p.net.split(p.controls.data());
-  u.at(0, 0).K.diagonal().setConstant(-1);
+  u.at(0, 0).matrix(0, p.net.dim, p.net.dim).diagonal().setConstant(-1);
   u.h(0) = 1;
   u.W().setConstant(1e150);
   std::vector<double> gradient;
@@ -270,7 +292,13 @@ BOOST_AUTO_TEST_CASE(wide_sweeps_show_that_controls_and_gradient_are_finite_only
 
   // A stage that does not matter has controls that nobody looks at.
   const Tableau dead_end(Matrix{{0, 0}, {1, 0}}, Vector{{1, 0}});
-  p = draw.problem({98, 98, 2, 1, dead_end, Activation::tanh, true, true, false, 1.0}, 5);
+  p = draw.problem(Network({.features = 98,
+                            .dim = 98,
+                            .layers = 2,
+                            .outputs = 1,
+                            .tableau = dead_end,
+                            .stage_controls = true}),
+                   5);
   p.objective.regulariser = {};
   p.controls[98 * 98 + 7] = infinity;
   BOOST_TEST(!shows_finite(p, gradient));
@@ -280,7 +308,12 @@ BOOST_AUTO_TEST_CASE(a_team_solves_the_equations_of_wide_stages) {
   Draw draw(8);
   ThreadChoice::insist(true);
   ThreadLimit::set(3);
-  const Network net(96, 96, 1, 1, named("trapezoidal"), Activation::tanh, true, false, true, 1.0);
+  const Network net({.features = 96,
+                     .dim = 96,
+                     .layers = 1,
+                     .outputs = 1,
+                     .tableau = named("trapezoidal"),
+                     .learns_steps = true});
   BOOST_TEST(plan_blocks<double>(net, 11).by_team);
   BOOST_TEST(complex_step_error(draw.problem(net, 11), draw) <= 1e-12);
   ThreadChoice::insist(false);
@@ -292,10 +325,11 @@ BOOST_AUTO_TEST_CASE(deep_and_wide_networks_stay_within_the_memory_budget) {
                                              {16, 100, "kutta4"},
                                              {784, 100, "kutta4"},
                                              {1024, 100, "dormand_prince"}}) {
-    const Network net(dim, dim, layers, 1, named(tableau), Activation::tanh, true, false, false, 1.0);
+    const Network net(
+        {.features = dim, .dim = dim, .layers = layers, .outputs = 1, .tableau = named(tableau)});
     const BlockPlan plan = plan_blocks<double>(net, 1000000);
-    const Index planes = Trajectory<double>::planes(layers, net.stages, false, plan.storage);
-    const Index bytes = planes * dim * plan.samples * Index(sizeof(double));
+    const Index bytes =
+        net.trajectory_shape(plan.storage).numbers_per_sample() * plan.samples * Index(sizeof(double));
     BOOST_TEST(bytes <= (plan.by_team ? team_budget : stage_budget),
                dim << " x " << layers << " " << tableau);
   }
@@ -427,7 +461,7 @@ BOOST_AUTO_TEST_CASE(bits_of_products_do_not_depend_on_threads) {
 
 BOOST_AUTO_TEST_CASE(extreme_outputs_keep_the_losses_finite_and_their_digits) {
   // -log of a probability of 1 - e^-40: lost when computed from the rounded probability.
-  const Network net(1, 1, 1, 1, named("euler"), Activation::tanh, true, false, false, 1.0);
+  const Network net({.features = 1, .dim = 1, .layers = 1, .outputs = 1, .tableau = named("euler")});
   const std::vector<double> u = {0, 0, 0, 1, 0}, X = {40, -40, 800, -800};
   const std::vector<std::int64_t> labels = {1, 0, 0, 1};
   Workspace<double> workspace;

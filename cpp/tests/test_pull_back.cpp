@@ -171,7 +171,8 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_an_objective_is_its_slopes_pulled_back_to_t
 
 BOOST_AUTO_TEST_CASE(slopes_of_the_first_state_go_into_the_inputs_and_augmented_components_drop_out) {
   Draw draw(35);
-  const Network net(2, 3, 4, 1, named("kutta3"), Activation::tanh, true, false, true, 1.0);
+  const Network net(
+      {.features = 2, .dim = 3, .layers = 4, .outputs = 1, .tableau = named("kutta3"), .learns_steps = true});
   const Problem<double> p = draw.problem(net, 21);
   Slopes slopes{{}, std::vector<double>(5 * 21 * 3), true};
   for (std::size_t n = 0; n < 21 * 3; ++n) slopes.states[n] = static_cast<double>(n + 1);

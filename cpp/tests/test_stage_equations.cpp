@@ -1,7 +1,6 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "ocdl/kernel/share.hpp"
 #include "ocdl/sweep/integrator.hpp"
 #include "tests/random_problem.hpp"
 
@@ -14,14 +13,20 @@ using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMaj
 
 /// The dense field sigma(K y) with one layer of length h.
 Network one_layer(Index dim, const std::string& tableau, Activation activation) {
-  return Network(dim, dim, 1, 1, named(tableau), activation, true, false, true, 1.0);
+  return Network({.features = dim,
+                  .dim = dim,
+                  .layers = 1,
+                  .outputs = 1,
+                  .tableau = named(tableau),
+                  .activation = activation,
+                  .learns_steps = true});
 }
 
 template <class T>
 std::vector<T> controls_of(const Network& net, const Rows& K, double h) {
   std::vector<T> u(static_cast<std::size_t>(net.control_size()), T(0));
   const Controls<T> parts = net.split(u.data());
-  parts.at(0, 0).K = K.cast<T>();
+  parts.at(0, 0).matrix(0, net.dim, net.dim) = K.cast<T>();
   parts.h(0) = T(h);
   return u;
 }
@@ -29,19 +34,22 @@ std::vector<T> controls_of(const Network& net, const Rows& K, double h) {
 /// The k_i at the rows of Y, a matrix of the same shape each.
 template <class T>
 std::vector<Rows> stages_of(const Network& net, const std::vector<T>& u, const Rows& Y) {
-  const Index samples = Y.rows(), tiles = tiles_for<T>(samples), size = tiles * tile_width<T> * net.dim;
+  const Index samples = Y.rows(), tiles = tiles_for<T>(samples), padded = tiles * tile_width<T>;
   const auto memory = [](Index count) { return std::vector<T>(static_cast<std::size_t>(count)); };
   std::vector<T> rows(Y.data(), Y.data() + Y.size()),
-      y = memory(size), state = memory(size), values = memory(net.stages * size),
-      details = memory(net.stages * net.detail_planes() * size),
+      state = memory(net.dim * padded),
+      planes = memory(Trajectory<T>::size(net.trajectory_shape(Storage::all_stages), padded)),
       equations = memory(StageEquations<T>::scratch_size(net));
-  rows_to_plane(rows.data(), samples, net.dim, net.dim, y.data());
-  const Stages<T> stages{values.data(), details.data(), size, net.detail_planes()};
+  const Trajectory<T> trajectory(planes.data(), net.trajectory_shape(Storage::all_stages), padded, tiles);
+  const Stages<T> stages = trajectory.stages(0);
+  rows_to_plane<T>(rows.data(), samples, net.dim, trajectory.state(0));
   Integrator<T>(net, u.data())
-      .evaluate_stages(0, y.data(), stages, {state.data(), nullptr, equations.data(), {}}, {tiles});
+      .evaluate_stages(0, trajectory.state(0), stages,
+                       {{state.data(), net.dim, tiles}, nullptr, equations.data(), {}},
+                       ThreadSlice<T>(tiles));
   std::vector<Rows> k;
   for (Index i = 0; i < net.stages; ++i) {
-    plane_to_rows(stages.value(i), samples, net.dim, net.dim, rows.data());
+    plane_to_rows<T>(stages.value(i), samples, net.dim, rows.data());
     k.push_back(Eigen::Map<Eigen::Matrix<T, -1, -1, Eigen::RowMajor>>(rows.data(), samples, net.dim)
                     .template cast<double>());
   }

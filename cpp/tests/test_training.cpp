@@ -28,7 +28,13 @@ std::vector<MethodOptions> methods(Index batch) {
 
 Problem<double> training_problem(bool residual = true) {
   Draw draw(3);
-  Network net(2, 2, 6, 1, named("euler"), Activation::tanh, residual, false, residual, 1.0);
+  const Network net({.features = 2,
+                     .dim = 2,
+                     .layers = 6,
+                     .outputs = 1,
+                     .tableau = named("euler"),
+                     .residual = residual,
+                     .learns_steps = residual});
   Problem<double> p = draw.problem(net, 100);
   std::fill_n(p.controls.begin() + net.steps().begin, net.step_count(),
               1.0 / static_cast<double>(net.layers));
@@ -97,7 +103,12 @@ BOOST_AUTO_TEST_CASE(an_interrupted_iteration_has_not_happened) {
   };
   Draw draw(5);
   // Work enough for a look at the clock in every layer; the stop source then stops after so many polls.
-  Network net(30, 30, 8, 1, named("euler"), Activation::tanh, true, false, true, 1.0);
+  Network net({.features = 30,
+               .dim = 30,
+               .layers = 8,
+               .outputs = 1,
+               .tableau = named("euler"),
+               .learns_steps = true});
   Problem<double> p = draw.problem(net, 3000);
   p.objective = {};
   // Only the thread that called looks around, and it may find all work taken by another one.
@@ -179,7 +190,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(vectors_of_controls_end_with_whole_groups, T, Scal
 
 BOOST_AUTO_TEST_CASE(the_proximal_map_is_the_minimiser_of_its_definition) {
   Draw draw(13);
-  Network net(3, 3, 4, 1, named("euler"), Activation::tanh, true, false, true, 1.0);
+  Network net(
+      {.features = 3, .dim = 3, .layers = 4, .outputs = 1, .tableau = named("euler"), .learns_steps = true});
   const Regulariser regulariser{{L1{0.7, {}}, L1{0.2, {{{"K", "h"}}}}, Tikhonov{0.3, {}}}};
   const Range bias = net.parts[1].place;
   const WeightedL1 penalty = weighted_l1(net, regulariser, {bias});
@@ -215,7 +227,12 @@ BOOST_AUTO_TEST_CASE(the_proximal_map_is_the_minimiser_of_its_definition) {
 BOOST_AUTO_TEST_CASE(the_wolfe_search_keeps_its_promise) {
   Draw draw(11);
   for (int trial = 0; trial < 50; ++trial) {
-    Network net(3, 3, 4, 1, named("euler"), Activation::tanh, true, false, true, 1.0);
+    Network net({.features = 3,
+                 .dim = 3,
+                 .layers = 4,
+                 .outputs = 1,
+                 .tableau = named("euler"),
+                 .learns_steps = true});
     Problem<double> p = draw.problem(net, 20);
     p.objective.regulariser = {};
     SamplesEvaluator<double> evaluator(p.net, p.data(), p.objective);

@@ -24,9 +24,16 @@ OCDL_EXPORTED(make_experiment)
 Experiment* make_experiment(Index features, Index dim, Index layers, Index outputs, const Tableau* tableau,
                             const char* activation, int residual, int learns_steps, int simplex,
                             double horizon, const char* field) {
-  auto* made = new Experiment(Network(features, dim, layers, outputs, *tableau,
-                                      kind_of<Activation>(activations, activation), residual, false,
-                                      learns_steps, horizon, kind_of<FieldKind>(fields, field)));
+  auto* made = new Experiment(Network({.features = features,
+                                       .dim = dim,
+                                       .layers = layers,
+                                       .outputs = outputs,
+                                       .tableau = *tableau,
+                                       .activation = kind_of<Activation>(activations, activation),
+                                       .field_kind = kind_of<FieldKind>(fields, field),
+                                       .residual = residual != 0,
+                                       .learns_steps = learns_steps != 0,
+                                       .horizon = horizon}));
   made->simplex = simplex;
   return made;
 }

@@ -24,8 +24,7 @@ int main() {
     labels.push_back(i % 2);
   }
 
-  const Network net(2, 2, layers, 1, named("euler"), Activation::tanh, /*residual=*/true,
-                    /*stage_controls=*/false, /*learns_steps=*/false, /*horizon=*/1.0);
+  const Network net({.features = 2, .dim = 2, .layers = layers, .outputs = 1, .tableau = named("euler")});
   std::vector<double> controls(static_cast<std::size_t>(net.control_size()));
   for (double& u : controls) u = normal(engine);
   std::fill_n(controls.begin() + net.steps().begin, layers, net.horizon / layers);

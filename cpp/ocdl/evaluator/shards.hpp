@@ -207,7 +207,7 @@ class ShardsEvaluator : public Evaluator<T> {
     const Sums total = add_up_(nodes_of(gradient, outside_losses));
     if (gradient) {
       std::copy_n(gradient_of(total).end() - size(), size(), gradient);
-      pull_back_controls(net_, gradient);
+      transpose_field_map(net_, gradient);
     }
     return scale * total.wide[0];
   }

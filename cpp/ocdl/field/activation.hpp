@@ -5,9 +5,9 @@
 #include <limits>
 #include <string_view>
 
-#include "ocdl/kernel/combination.hpp"
 #include "ocdl/kernel/complex_functions.hpp"
 #include "ocdl/kernel/elementary.hpp"
+#include "ocdl/kernel/linear_combination.hpp"
 #include "ocdl/kernel/tile.hpp"
 
 /// Activations sigma, applied to runs of numbers, and their slopes. Their loops are a few instructions long:
@@ -117,10 +117,10 @@ namespace detail {
 /// out = factor * sigma' * v; `IsPlane`: v is known to be one.
 template <bool IsPlane, class T>
 [[gnu::aligned(64)]] void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor,
-                                            const Combination<T>& v, T* out, Index size) {
+                                            const LinearCombination<T>& v, T* out, Index size) {
   assert(size % tile_width<T> == 0);
   const Pack<T> one = broadcast<T>(T(1)), scale = broadcast<T>(factor);
-  const typename Combination<T>::Reader reader(v);
+  const typename LinearCombination<T>::Reader reader(v);
   const auto apply = [&](auto slope_at) {
     for (Index n = 0; n < size; n += tile_width<T>) {
       Pack<T> sum[2];
@@ -151,8 +151,8 @@ template <bool IsPlane, class T>
 
 /// out = factor * sigma' * v, with sigma' told by the value k = sigma(z), or stored; whole tiles.
 template <class T>
-void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor, const Combination<T>& v,
-                       T* out, Index size) {
+void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor,
+                       const LinearCombination<T>& v, T* out, Index size) {
   if (v.is_plane())
     detail::multiply_by_slope<true>(activation, k, slope, factor, v, out, size);
   else
@@ -161,7 +161,8 @@ void multiply_by_slope(Activation activation, const T* k, const T* slope, T fact
 template <class T>
 void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor, const T* v, T* out,
                        Index size) {
-  multiply_by_slope(activation, k, slope, factor, Combination<T>(v, nullptr, size), out, size);
+  multiply_by_slope(activation, k, slope, factor,
+                    LinearCombination<T>(Plane<const T>(v, size / tile_width<T>, 1)), out, size);
 }
 
 /// out = sigma', told by the value k = sigma(z), or stored.

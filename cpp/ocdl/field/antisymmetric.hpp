@@ -1,29 +1,38 @@
 #pragma once
 
-#include "ocdl/field/stage_controls.hpp"
+#include "ocdl/field/dense.hpp"
 
-/// The vector field f(y, u) = sigma((K - K^T) y + b): the dense one after a linear map of its matrix. So
+namespace ocdl {
+
+/// The vector field f(y, u) = sigma((K - K^T) y + b): the dense one after a linear map of its controls. So
 /// every K is mapped before a sweep, and a gradient after it, by the transpose of that map.
-namespace ocdl::antisymmetric {
-
-/// (K - K^T, b), the controls of the dense field.
 template <class T>
-void map(const StageControls<const T>& u, StageControls<T> mapped) {
-  mapped.K = u.K - u.K.transpose();
-  mapped.b = u.b;
-}
+class Antisymmetric : public Dense<T> {
+ public:
+  static constexpr std::string_view name = "antisymmetric";
 
-/// The same of a gradient, in place: the transpose of the map is the map itself, on K.
-template <class T>
-void transposed_map(StageControls<T> gradient) {
-  auto& G = gradient.K;
-  for (Index i = 0; i < G.rows(); ++i) {
-    for (Index k = 0; k < i; ++k) {
-      G(i, k) -= G(k, i);
-      G(k, i) = -G(i, k);
-    }
-    G(i, i) = T(0);
+  using Dense<T>::Dense;
+
+  /// (K - K^T, b), the controls of the dense field.
+  static void map_controls(const FieldOptions& options, const StageControls<const T>& u,
+                           const StageControls<T>& mapped) {
+    const Index dim = options.dim;
+    const auto K = u.matrix(0, dim, dim);
+    mapped.matrix(0, dim, dim) = K - K.transpose();
+    mapped.vector(1, dim) = u.vector(1, dim);
   }
-}
 
-}  // namespace ocdl::antisymmetric
+  /// The transpose of the map, on a gradient, in place: on K it is the map itself.
+  static void transpose_map(const FieldOptions& options, const StageControls<T>& gradient) {
+    auto G = gradient.matrix(0, options.dim, options.dim);
+    for (Index i = 0; i < G.rows(); ++i) {
+      for (Index k = 0; k < i; ++k) {
+        G(i, k) -= G(k, i);
+        G(k, i) = -G(i, k);
+      }
+      G(i, i) = T(0);
+    }
+  }
+};
+
+}  // namespace ocdl

@@ -1,60 +1,98 @@
 #pragma once
 
-#include "ocdl/field/activation.hpp"
-#include "ocdl/field/stage_controls.hpp"
-#include "ocdl/kernel/combination.hpp"
+#include "ocdl/field/field_part.hpp"
 #include "ocdl/kernel/product.hpp"
 
 namespace ocdl {
 
-/// The vector field f(y, u) = sigma(K y + b) on planes of samples, with u = (K, b).
+/// The vector field f(y, u) = sigma(K y + b) on planes of samples, with u = (K, b). Its derivatives need the
+/// value k and, for some activations, the slope, which is then a hidden plane.
 ///
-/// A field gives its value, its push-forward (the tangent sweep), its pull-back and its control gradient (the
-/// adjoint sweep). What the last two need of the first is the value k and, for some activations, the slope.
+/// All planes are those of a block, all sums those of a thread's slice. `scratch` is the calling thread's
+/// own, of panel::scratch_size<T>() numbers.
 template <class T>
-struct Dense {
-  Index dim;
-  Activation activation;
+class Dense {
+ public:
+  static constexpr std::string_view name = "dense";
+  static constexpr bool needs_even_dim = false;
+  static constexpr bool needs_scratch_forward = false;
+  static constexpr bool needs_rotated_cotangent = false;
 
-  Index run(Index tiles) const { return dim * tiles * tile_width<T>; }
+  explicit Dense(const FieldOptions& options) : dim_(options.dim), activation_(options.activation) {}
+
+  static std::vector<FieldPart> parts(const FieldOptions& options) {
+    const Index dim = options.dim;
+    return {{"K", {"dim", "dim"}, {dim, dim}, true}, {"b", {"dim"}, {dim}}};
+  }
+  HiddenPlanes hidden() const { return {dim_, slope_needs_storage(activation_) ? 1 : 0}; }
 
   /// k = sigma(K y + b), and the sum that k completes.
-  void evaluate(const StageControls<const T>& u, const T* y, T* k, T* slope, const Completion<T>& sum,
-                const Share<T>& share) const {
-    affine(dim, dim, u.K.data(), u.b.data(), y, k, share);
-    sum.during(0, [&](auto then) { activate(activation, k, slope, run(share.tiles), then); });
+  void evaluate(const StageControls<const T>& u, const Plane<const T>& y, const StagePlanes<T>& at,
+                const Epilogue<T>& epilogue, const ThreadSlice<T>& own, T*) const {
+    affine(K(u), b(u), y, at.value, own);
+    const Plane<T> k = at.value.slice(own);
+    epilogue.run(0, [&](auto then) {
+      activate(activation_, k.data(), at.hidden[0].slice(own).data(), k.size(), then);
+    });
   }
 
-  /// k' = sigma' (K v + dK y + db); without a direction du = (dK, db): sigma' K v. `scratch` is a plane.
-  void push_forward(const StageControls<const T>& u, const StageControls<const T>& du, const T* y, const T* k,
-                    const T* slope, const T* v, T* k_tangent, T* scratch, Index tiles) const {
-    affine<T>(dim, dim, u.K.data(), nullptr, v, k_tangent, tiles);
+  /// k' = sigma' (K v + dK y + db); without a direction du = (dK, db): sigma' K v.
+  void jvp(const StageControls<const T>& u, const StageControls<const T>& du, const Plane<const T>& y,
+           const StagePlanes<T>& at, const Plane<const T>& v, const Plane<T>& tangent,
+           const TangentPlanes<T>& work, const ThreadSlice<T>& own, T*) const {
+    affine(K(u), nullptr, v, tangent, own);
     if (du) {
-      affine(dim, dim, du.K.data(), du.b.data(), y, scratch, tiles);
-      for (Index n = 0; n < run(tiles); ++n) k_tangent[n] += scratch[n];
+      affine(K(du), b(du), y, work.state, own);
+      for (Index t = 0; t < own.tiles; ++t) tangent.tile(own.first + t) += work.state.tile(own.first + t);
     }
-    multiply_by_slope(activation, k, slope, T(1), k_tangent, k_tangent, run(tiles));
+    const Plane<T> result = tangent.slice(own);
+    multiply_by_slope(activation_, at.value.slice(own).data(), at.hidden[0].slice(own).data(), T(1),
+                      result.data(), result.data(), result.size());
   }
 
   /// delta = h sigma' g and eta = K^T delta: h times the transpose of d_y f, applied to g.
-  void pull_back(const StageControls<const T>& u, const T* k, const T* slope, T h, const Combination<T>& g,
-                 T* delta, T* eta, const Share<T>& share, T* product_scratch) const {
-    multiply_by_slope(activation, k, slope, h, g, delta, run(share.tiles));
-    transposed_product(dim, dim, u.K.data(), delta, eta, share, product_scratch);
+  void vjp(const StageControls<const T>& u, const StagePlanes<T>& at, T h, LinearCombination<T>& g,
+           const CotangentPlanes<T>& cotangents, const Plane<T>& eta, const ThreadSlice<T>& own,
+           T* scratch) const {
+    const Plane<T> delta = cotangents.hidden.slice(own);
+    multiply_by_slope(activation_, at.value.slice(own).data(), at.hidden[0].slice(own).data(), h, g,
+                      delta.data(), delta.size());
+    transposed_product(K(u), cotangents.hidden, eta, own, scratch);
   }
 
   /// dK = [dK +] delta y^T and db = [db +] delta 1, by the whole team: h times the transpose of d_u f.
   /// Returns whether what this thread wrote to dK is known to be finite.
-  bool control_gradient(const T* delta, Combination<T>& y, const Share<T>& share, bool accumulate,
-                        StageControls<T> du, T* panels) const {
-    return outer_product(dim, dim, delta, y, share, accumulate, du.K.data(), du.b.data(), panels);
+  bool control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y, const StagePlanes<T>&,
+                        const ThreadSlice<T>& own, bool accumulate, const StageControls<T>& du,
+                        T* panels) const {
+    return outer_product(cotangents.hidden, y, own, accumulate, K(du), b(du), panels);
+  }
+
+  /// What `jacobian` takes of a stage, a plane of as many rows as the hidden ones: sigma'.
+  void write_slope(const StagePlanes<T>& at, const Plane<T>& out) const {
+    ocdl::write_slope<T>(activation_, at.value.data(), at.hidden[0].data(), out.data(), out.size());
   }
 
   /// d_y f = sigma' K of one pack of samples, dim x dim packs in rows; `slope` is that of a tile, from the
   /// pack on.
   void jacobian(const StageControls<const T>& u, const T* slope, T* out) const {
-    for (Index i = 0; i < dim; ++i, slope += tile_width<T>)
-      for (Index k = 0; k < dim; ++k, out += lanes<T>) store<T>(out, load(slope) * broadcast<T>(u.K(i, k)));
+    const auto matrix = K(u);
+    for (Index i = 0; i < dim_; ++i, slope += tile_width<T>)
+      for (Index k = 0; k < dim_; ++k, out += lanes<T>)
+        store<T>(out, load(slope) * broadcast<T>(matrix(i, k)));
+  }
+
+ private:
+  Index dim_;
+  Activation activation_;
+
+  template <class E>
+  MatrixView<E> K(const StageControls<E>& u) const {
+    return u.matrix(0, dim_, dim_);
+  }
+  template <class E>
+  static E* b(const StageControls<E>& u) {
+    return u.parts[1];
   }
 };
 

@@ -1,101 +1,123 @@
 #pragma once
 
-#include "ocdl/field/dense.hpp"
-#include "ocdl/field/hamiltonian.hpp"
+#include "ocdl/field/list.hpp"
 
 namespace ocdl {
 
-/// What a field leaves of an evaluation at a stage, for its derivatives: planes, `stride` apart.
-template <class T>
-struct StagePlanes {
-  T* k;        ///< f(y_i, u)
-  T* details;  ///< `Field::detail_planes` more
-  Index stride;
+/// What is known of a vector field beside its functions.
+struct FieldTraits {
+  std::string_view name;
+  bool needs_even_dim;
+  bool is_mapped;  ///< its controls are mapped before a sweep, and gradients after it
+  bool is_dense;   ///< its sweeps are those of the dense field
 };
 
-/// The vector field of a network, whichever it is: its value, its push-forward (the tangent sweep), its
-/// pull-back and its control gradient (the adjoint sweep), its Jacobian (implicit methods). The choice is
-/// made once per plane. A field that is another one after a map of its controls is that one here.
+namespace detail {
+
+template <class F, class T>
+concept MapsControls = requires(const FieldOptions& options, const StageControls<T>& gradient) {
+  F::transpose_map(options, gradient);
+};
+
+template <class T, class... F>
+constexpr auto traits_of(std::variant<F...>*) {
+  return std::to_array<FieldTraits>(
+      {{F::name, F::needs_even_dim, MapsControls<F, T>, std::derived_from<F, Dense<T>>}...});
+}
+
+}  // namespace detail
+
+/// In the order of the enumeration.
+inline constexpr auto fields = detail::traits_of<double>(static_cast<FieldVariant<double>*>(nullptr));
+
+constexpr const FieldTraits& traits_of(FieldKind kind) { return fields[static_cast<std::size_t>(kind)]; }
+
+/// The vector field of a network: its value, its jvp (the tangent sweep), its vjp and its control gradient
+/// (the adjoint sweep), its Jacobian (implicit methods); see `Dense`. The field is chosen once per plane.
 template <class T>
-struct Field {
-  FieldKind kind;
-  Index dim;
-  Activation activation;
+class Field {
+ public:
+  Field(FieldKind kind, const FieldOptions& options) : options_(options), field_(make(kind, options)) {}
 
-  Index run(Index tiles) const { return dim * tiles * tile_width<T>; }
-
-  static Index detail_planes(FieldKind kind, Activation activation) {
-    return (kind == FieldKind::hamiltonian) + slope_needs_storage(activation);
+  std::vector<FieldPart> parts() const {
+    return visit([&](const auto& f) { return f.parts(options_); });
   }
-  /// Whether `evaluate` and `push_forward` look at `product_scratch`.
-  static bool evaluates_by_scratch(FieldKind kind) { return kind == FieldKind::hamiltonian; }
-  /// Whether `pull_back` leaves the plane `rotated` for `control_gradient`.
-  static bool rotates(FieldKind kind) { return kind == FieldKind::hamiltonian; }
-
-  /// k = f(y, u), and the sum that k completes, which may be written over y. `product_scratch` is the calling
-  /// thread's own, of panel::scratch_size<T>() numbers, here and below.
-  void evaluate(const StageControls<const T>& u, const T* y, const StagePlanes<T>& at,
-                const Completion<T>& sum, const Share<T>& share, T* product_scratch) const {
-    if (is_hamiltonian())
-      hamiltonian().evaluate(u, y, at.k, at.details, inner_slope(at), sum, share, product_scratch);
-    else
-      dense().evaluate(u, y, at.k, at.details, sum, share);
+  HiddenPlanes hidden() const {
+    return visit([](const auto& f) { return f.hidden(); });
+  }
+  /// Whether `evaluate` and `jvp` use `scratch`.
+  bool needs_scratch_forward() const {
+    return visit([](const auto& f) { return f.needs_scratch_forward; });
+  }
+  /// Whether `vjp` leaves `CotangentPlanes::rotated` for `control_gradient`.
+  bool needs_rotated_cotangent() const {
+    return visit([](const auto& f) { return f.needs_rotated_cotangent; });
   }
 
-  /// k' = d_y f v + d_u f du. `scratch` is a plane.
-  void push_forward(const StageControls<const T>& u, const StageControls<const T>& du, const T* y,
-                    const StagePlanes<T>& at, const T* v, T* k_tangent, T* scratch, Index tiles,
-                    T* product_scratch) const {
-    if (is_hamiltonian())
-      hamiltonian().push_forward(u, du, y, at.details, inner_slope(at), v, k_tangent, scratch, tiles,
-                                 product_scratch);
-    else
-      dense().push_forward(u, du, y, at.k, at.details, v, k_tangent, scratch, tiles);
+  /// k = f(y, u), and the sum that k completes, which may be written over y.
+  void evaluate(const StageControls<const T>& u, const Plane<const T>& y, const StagePlanes<T>& at,
+                const Epilogue<T>& epilogue, const ThreadSlice<T>& own, T* scratch) const {
+    visit([&](const auto& f) { f.evaluate(u, y, at, epilogue, own, scratch); });
   }
-
-  /// eta = h (d_y f)^T g. The planes `delta` and, where it `rotates`, `rotated` are for `control_gradient`.
-  void pull_back(const StageControls<const T>& u, const StagePlanes<T>& at, T h, Combination<T>& g, T* delta,
-                 T* rotated, T* eta, const Share<T>& share, T* product_scratch) const {
-    if (is_hamiltonian())
-      hamiltonian().pull_back(u, at.details, inner_slope(at), h, g, delta, rotated, eta, share,
-                              product_scratch);
-    else
-      dense().pull_back(u, at.k, at.details, h, g, delta, eta, share, product_scratch);
+  /// k' = d_y f v + d_u f du.
+  void jvp(const StageControls<const T>& u, const StageControls<const T>& du, const Plane<const T>& y,
+           const StagePlanes<T>& at, const Plane<const T>& v, const Plane<T>& tangent,
+           const TangentPlanes<T>& work, const ThreadSlice<T>& own, T* scratch) const {
+    visit([&](const auto& f) { f.jvp(u, du, y, at, v, tangent, work, own, scratch); });
   }
-
-  /// du = [du +] h (d_u f)^T g, by the whole team, on the planes of a block, but for y, the thread's share.
-  /// Returns whether what this thread wrote to the parts that multiply states is known to be finite.
-  bool control_gradient(const T* delta, const T* rotated, Combination<T>& y, const T* details,
-                        const Share<T>& share, bool accumulate, StageControls<T> du, T* panels) const {
-    if (is_hamiltonian())
-      return hamiltonian().control_gradient(delta, rotated, y, details, share, accumulate, du, panels);
-    else
-      return dense().control_gradient(delta, y, share, accumulate, du, panels);
+  /// eta = h (d_y f)^T g, and the cotangents that `control_gradient` takes.
+  void vjp(const StageControls<const T>& u, const StagePlanes<T>& at, T h, LinearCombination<T>& g,
+           const CotangentPlanes<T>& cotangents, const Plane<T>& eta, const ThreadSlice<T>& own,
+           T* scratch) const {
+    visit([&](const auto& f) { f.vjp(u, at, h, g, cotangents, eta, own, scratch); });
   }
-
-  /// sigma' at a stage.
-  void write_slope(const StagePlanes<T>& at, T* out, Index tiles) const {
-    if (is_hamiltonian())
-      ocdl::write_slope<T>(activation, at.details, inner_slope(at), out, run(tiles));
-    else
-      ocdl::write_slope<T>(activation, at.k, at.details, out, run(tiles));
+  /// du = [du +] h (d_u f)^T g, by the whole team. Returns whether what this thread wrote to the parts that
+  /// multiply states is known to be finite.
+  bool control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y,
+                        const StagePlanes<T>& at, const ThreadSlice<T>& own, bool accumulate,
+                        const StageControls<T>& du, T* panels) const {
+    return visit(
+        [&](const auto& f) { return f.control_gradient(cotangents, y, at, own, accumulate, du, panels); });
   }
-
+  /// What `jacobian` takes of a stage, a plane with as many rows as `hidden`.
+  void write_slope(const StagePlanes<T>& at, const Plane<T>& out) const {
+    visit([&](const auto& f) { f.write_slope(at, out); });
+  }
   /// d_y f of one pack of samples, dim x dim packs in rows; `slope` is that of a tile, from the pack on.
   void jacobian(const StageControls<const T>& u, const T* slope, T* out) const {
-    if (is_hamiltonian())
-      hamiltonian().jacobian(u, slope, out);
-    else
-      dense().jacobian(u, slope, out);
+    visit([&](const auto& f) { f.jacobian(u, slope, out); });
+  }
+
+  /// The controls as the sweeps take them, of a field that `is_mapped`.
+  void map_controls(const StageControls<const T>& u, const StageControls<T>& mapped) const {
+    visit([&]<class F>(const F& f) {
+      if constexpr (detail::MapsControls<F, T>) f.map_controls(options_, u, mapped);
+    });
+  }
+  /// The transpose of that map, on a gradient, in place.
+  void transpose_map(const StageControls<T>& gradient) const {
+    visit([&]<class F>(const F& f) {
+      if constexpr (detail::MapsControls<F, T>) f.transpose_map(options_, gradient);
+    });
   }
 
  private:
-  bool is_hamiltonian() const { return kind == FieldKind::hamiltonian; }
-  Dense<T> dense() const { return {dim, activation}; }
-  Hamiltonian<T> hamiltonian() const { return {dim, activation}; }
-  /// Of a Hamiltonian field: the plane behind sigma's value, where the slope is stored.
-  T* inner_slope(const StagePlanes<T>& at) const {
-    return slope_needs_storage(activation) ? at.details + at.stride : nullptr;
+  FieldOptions options_;
+  FieldVariant<T> field_;
+
+  template <class F>
+  decltype(auto) visit(const F& f) const {
+    return std::visit(f, field_);
+  }
+
+  static FieldVariant<T> make(FieldKind kind, const FieldOptions& options) {
+    return make(kind, options, std::make_index_sequence<std::variant_size_v<FieldVariant<T>>>());
+  }
+  template <std::size_t... N>
+  static FieldVariant<T> make(FieldKind kind, const FieldOptions& options, std::index_sequence<N...>) {
+    FieldVariant<T> field(std::in_place_index<0>, options);
+    ((static_cast<std::size_t>(kind) == N ? void(field.template emplace<N>(options)) : void()), ...);
+    return field;
   }
 };
 

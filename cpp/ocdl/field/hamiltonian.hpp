@@ -1,105 +1,140 @@
 #pragma once
 
-#include "ocdl/field/activation.hpp"
-#include "ocdl/field/stage_controls.hpp"
-#include "ocdl/kernel/combination.hpp"
+#include "ocdl/field/field_part.hpp"
 #include "ocdl/kernel/product.hpp"
 
 namespace ocdl {
 
 /// The vector field f(y, u) = J K^T sigma(K y + b) on planes of samples, with the canonical symplectic matrix
 /// J = (0 I; -I 0) of an even dimension. It is J grad H of H(y) = sum Phi(K y + b), Phi' = sigma, which is
-/// constant along the flow.
+/// constant along the flow. Its hidden planes are s = sigma(K y + b) and, for some activations, the slope.
 ///
-/// What it keeps of an evaluation for its derivatives is s = sigma(K y + b) and, for some activations, the
-/// slope.
+/// Functions are those of `Dense`. The larger ones stay out of line, so that the dense field has the
+/// registers.
 template <class T>
-struct Hamiltonian {
-  Index dim;
-  Activation activation;
+class Hamiltonian {
+ public:
+  static constexpr std::string_view name = "hamiltonian";
+  static constexpr bool needs_even_dim = true;
+  static constexpr bool needs_scratch_forward = true;
+  static constexpr bool needs_rotated_cotangent = true;
 
-  Index run(Index tiles) const { return dim * tiles * tile_width<T>; }
+  explicit Hamiltonian(const FieldOptions& options) : dim_(options.dim), activation_(options.activation) {}
+
+  static std::vector<FieldPart> parts(const FieldOptions& options) {
+    const Index dim = options.dim;
+    return {{"K", {"dim", "dim"}, {dim, dim}, true}, {"b", {"dim"}, {dim}}};
+  }
+  HiddenPlanes hidden() const { return {dim_, 1 + slope_needs_storage(activation_)}; }
 
   /// s = sigma(K y + b) and k = J K^T s, and the sum that k completes.
-  [[gnu::noinline]] void evaluate(const StageControls<const T>& u, const T* y, T* k, T* s, T* slope,
-                                  const Completion<T>& sum, const Share<T>& share, T* product_scratch) const {
-    affine(dim, dim, u.K.data(), u.b.data(), y, s, share);
-    activate(activation, s, slope, run(share.tiles));
-    transposed_product(dim, dim, u.K.data(), s, k, share, product_scratch);
-    rotate(T(1), k, k, share.tiles);
-    sum.during(0, [&](auto then) {
-      detail::for_packs<T>(run(share.tiles), [&](Index n) { then(n, load(k + n)); });
-    });
+  [[gnu::noinline]] void evaluate(const StageControls<const T>& u, const Plane<const T>& y,
+                                  const StagePlanes<T>& at, const Epilogue<T>& epilogue,
+                                  const ThreadSlice<T>& own, T* scratch) const {
+    const Plane<T> s = at.hidden[0], own_s = s.slice(own);
+    affine(K(u), b(u), y, s, own);
+    activate(activation_, own_s.data(), slope(at).slice(own).data(), own_s.size());
+    transposed_product(K(u), s, at.value, own, scratch);
+    const Plane<T> k = at.value.slice(own);
+    rotate(T(1), k, k);
+    epilogue.run(
+        0, [&](auto then) { detail::for_packs<T>(k.size(), [&](Index n) { then(n, load(k.data() + n)); }); });
   }
 
   /// k' = J (K^T (sigma' (K v + dK y + db)) + dK^T s); without a direction du = (dK, db): J K^T sigma' K v.
-  /// `scratch` is a plane.
-  [[gnu::noinline]] void push_forward(const StageControls<const T>& u, const StageControls<const T>& du,
-                                      const T* y, const T* s, const T* slope, const T* v, T* k_tangent,
-                                      T* scratch, Index tiles, T* product_scratch) const {
-    const T *K = u.K.data(), *dK = du.K.data();
-    const auto add_scratch = [&](T* sum) {
-      for (Index n = 0; n < run(tiles); ++n) sum[n] += scratch[n];
+  [[gnu::noinline]] void jvp(const StageControls<const T>& u, const StageControls<const T>& du,
+                             const Plane<const T>& y, const StagePlanes<T>& at, const Plane<const T>& v,
+                             const Plane<T>& tangent, const TangentPlanes<T>& work, const ThreadSlice<T>& own,
+                             T* scratch) const {
+    const Plane<T> s = at.hidden[0], result = tangent.slice(own);
+    const auto add_work = [&] {
+      for (Index t = 0; t < own.tiles; ++t) tangent.tile(own.first + t) += work.state.tile(own.first + t);
     };
-    affine<T>(dim, dim, K, nullptr, v, k_tangent, tiles);
-    if (dK) {
-      affine(dim, dim, dK, du.b.data(), y, scratch, tiles);
-      add_scratch(k_tangent);
+    affine(K(u), nullptr, v, tangent, own);
+    if (du) {
+      affine(K(du), b(du), y, work.state, own);
+      add_work();
     }
-    multiply_by_slope(activation, s, slope, T(1), k_tangent, scratch, run(tiles));
-    transposed_product(dim, dim, K, scratch, k_tangent, tiles, product_scratch);
-    if (dK) {
-      transposed_product(dim, dim, dK, s, scratch, tiles, product_scratch);
-      add_scratch(k_tangent);
+    multiply_by_slope(activation_, s.slice(own).data(), slope(at).slice(own).data(), T(1), result.data(),
+                      work.state.slice(own).data(), result.size());
+    transposed_product(K(u), work.state, tangent, own, scratch);
+    if (du) {
+      transposed_product(K(du), s, work.state, own, scratch);
+      add_work();
     }
-    rotate(T(1), k_tangent, k_tangent, tiles);
+    rotate(T(1), result, result);
   }
 
   /// With q = h J^T g: delta = sigma' (K q) and eta = K^T delta, h times the transpose of d_y f, applied to
   /// g.
-  [[gnu::noinline]] void pull_back(const StageControls<const T>& u, const T* s, const T* slope, T h,
-                                   Combination<T>& g, T* delta, T* q, T* eta, const Share<T>& share,
-                                   T* product_scratch) const {
-    rotate(-h, g.result(), q, share.tiles);
-    affine<T>(dim, dim, u.K.data(), nullptr, q, delta, share);
-    multiply_by_slope(activation, s, slope, T(1), delta, delta, run(share.tiles));
-    transposed_product(dim, dim, u.K.data(), delta, eta, share, product_scratch);
+  [[gnu::noinline]] void vjp(const StageControls<const T>& u, const StagePlanes<T>& at, T h,
+                             LinearCombination<T>& g, const CotangentPlanes<T>& cotangents,
+                             const Plane<T>& eta, const ThreadSlice<T>& own, T* scratch) const {
+    const Plane<T> delta = cotangents.hidden.slice(own);
+    rotate(-h, g.result(), cotangents.rotated.slice(own));
+    affine(K(u), nullptr, cotangents.rotated, cotangents.hidden, own);
+    multiply_by_slope(activation_, at.hidden[0].slice(own).data(), slope(at).slice(own).data(), T(1),
+                      delta.data(), delta.data(), delta.size());
+    transposed_product(K(u), cotangents.hidden, eta, own, scratch);
   }
 
   /// dK = [dK +] delta y^T + s q^T and db = [db +] delta 1, by the whole team: h times the transpose of
   /// d_u f. Returns whether what this thread wrote to dK is known to be finite.
-  [[gnu::noinline]] bool control_gradient(const T* delta, const T* q, Combination<T>& y, const T* s,
-                                          const Share<T>& share, bool accumulate, StageControls<T> du,
-                                          T* panels) const {
-    outer_product(dim, dim, delta, y, share, accumulate, du.K.data(), du.b.data(), panels);
-    return outer_product<T>(dim, dim, s, q, share, true, du.K.data(), nullptr, panels);
+  [[gnu::noinline]] bool control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y,
+                                          const StagePlanes<T>& at, const ThreadSlice<T>& own,
+                                          bool accumulate, const StageControls<T>& du, T* panels) const {
+    outer_product(cotangents.hidden, y, own, accumulate, K(du), b(du), panels);
+    return outer_product<T>(at.hidden[0], Plane<const T>(cotangents.rotated), own, true, K(du), nullptr,
+                            panels);
   }
 
-  /// d_y f = J K^T sigma' K of one pack of samples, dim x dim packs in rows; `slope` is that of a tile, from
-  /// the pack on.
+  void write_slope(const StagePlanes<T>& at, const Plane<T>& out) const {
+    ocdl::write_slope<T>(activation_, at.hidden[0].data(), slope(at).data(), out.data(), out.size());
+  }
+
+  /// d_y f = J K^T sigma' K of one pack of samples.
   void jacobian(const StageControls<const T>& u, const T* slope, T* out) const {
-    for (Index i = 0; i < dim; ++i) {
-      const bool upper = i < dim / 2;
-      const Index row = upper ? i + dim / 2 : i - dim / 2;  // of K^T sigma' K, whose sign J may change
-      for (Index k = 0; k < dim; ++k, out += lanes<T>) {
+    const auto matrix = K(u);
+    for (Index i = 0; i < dim_; ++i) {
+      const bool upper = i < dim_ / 2;
+      const Index row = upper ? i + dim_ / 2 : i - dim_ / 2;  // of K^T sigma' K, whose sign J may change
+      for (Index k = 0; k < dim_; ++k, out += lanes<T>) {
         Pack<T> sum{};
-        for (Index l = 0; l < dim; ++l)
-          multiply_add(sum, broadcast<T>(u.K(l, row) * u.K(l, k)), load(slope + l * tile_width<T>));
+        for (Index l = 0; l < dim_; ++l)
+          multiply_add(sum, broadcast<T>(matrix(l, row) * matrix(l, k)), load(slope + l * tile_width<T>));
         store<T>(out, upper ? sum : -sum);
       }
     }
   }
 
  private:
+  Index dim_;
+  Activation activation_;
+
+  template <class E>
+  MatrixView<E> K(const StageControls<E>& u) const {
+    return u.matrix(0, dim_, dim_);
+  }
+  template <class E>
+  static E* b(const StageControls<E>& u) {
+    return u.parts[1];
+  }
+  /// The plane behind sigma's value where the slope is stored, or null.
+  Plane<T> slope(const StagePlanes<T>& at) const {
+    return slope_needs_storage(activation_) ? at.hidden[1] : Plane<T>();
+  }
+
   /// out = factor J v, which may be v.
-  void rotate(T factor, const T* v, T* out, Index tiles) const {
+  static void rotate(T factor, const Plane<const T>& v, const Plane<T>& out) {
     const Pack<T> scale = broadcast<T>(factor);
-    const Index half = run(1) / 2;
-    for (Index t = 0; t < tiles; ++t, v += 2 * half, out += 2 * half)
+    const Index half = v.tile_size() / 2;
+    const T* from = v.data();
+    T* to = out.data();
+    for (Index t = 0; t < v.tiles(); ++t, from += 2 * half, to += 2 * half)
       for (Index n = 0; n < half; n += lanes<T>) {
-        const Pack<T> position = load(v + n), momentum = load(v + half + n);
-        store<T>(out + n, scale * momentum);
-        store<T>(out + half + n, -(scale * position));
+        const Pack<T> position = load(from + n), momentum = load(from + half + n);
+        store<T>(to + n, scale * momentum);
+        store<T>(to + half + n, -(scale * position));
       }
   }
 };

@@ -51,7 +51,7 @@ void choose(const F& f, bool answer, More... more) {
 
 /// z = K y + b in some tiles; of tanh the first half, the other part of it at the beginning of `power`.
 template <int D, bool Reduce, bool IsPlane, class T>
-[[gnu::noinline]] void arguments(const T* K, const T* b, const Combination<T>& state, T* z, T* power,
+[[gnu::noinline]] void arguments(const T* K, const T* b, const LinearCombination<T>& state, T* z, T* power,
                                  Index first, Index last) {
   constexpr Index width = tile_width<T>;
   Pack<T> m[D][D], c[D];
@@ -59,7 +59,7 @@ template <int D, bool Reduce, bool IsPlane, class T>
     c[i] = broadcast<T>(b[i]);
     for (int k = 0; k < D; ++k) m[i][k] = broadcast<T>(K[i * D + k]);
   }
-  const typename Combination<T>::Reader reader(state);
+  const typename LinearCombination<T>::Reader reader(state);
   const Index begin = first * D * width;
   for (Index t = first; t < last; ++t)
 #pragma GCC unroll 2
@@ -95,11 +95,11 @@ void finish_tanh_of(T* z, const T* power, Index size, Then then) {
 /// What becomes of eta: it is the costate, it is added to the costate, or it is kept as well.
 enum class Eta { alone, added, kept };
 
-/// One stage backward, see NarrowDense::pull_back: in one pass with the sums in registers, or the costates
+/// One stage backward, see NarrowDense::vjp: in one pass with the sums in registers, or the costates
 /// alone, leaving delta for the sums.
 template <int D, bool InOnePass, Eta Kind, bool IsOnlyStage, bool IsTanh, bool WantsDot, class T>
-void costates(const T* K, T h, const Combination<T>& state, const T* k, const T* slope,
-              const Combination<T>& g, const T* costate_before, T* costate, T* eta,
+void costates(const T* K, T h, const LinearCombination<T>& state, const T* k, const T* slope,
+              const LinearCombination<T>& g, const T* costate_before, T* costate, T* eta,
               typename NarrowDense<T>::Sums& sums, T* delta, Index tiles) {
   constexpr Index width = tile_width<T>;
   Pack<T> m[D][D], dK[D][D], db[D], dot = sums.dot();
@@ -110,7 +110,7 @@ void costates(const T* K, T h, const Combination<T>& state, const T* k, const T*
       dK[i][l] = sums.outer()[i * D + l];
     }
   }
-  const typename Combination<T>::Reader state_reader(state), g_reader(g);
+  const typename LinearCombination<T>::Reader state_reader(state), g_reader(g);
   for (Index t = 0; t < tiles; ++t)
 #pragma GCC unroll 2
     for (Index n = t * D * width; n < t * D * width + width; n += lanes<T>) {
@@ -189,22 +189,25 @@ void outer_sums(const T* delta, const T* y, typename NarrowDense<T>::Sums& sums,
 }  // namespace
 
 template <class T>
-void NarrowDense<T>::evaluate(const StageControls<const T>& u, const Combination<T>& state, T* k, T* slope,
-                              T* power, const Completion<T>& sum, Index tiles) const {
+void NarrowDense<T>::evaluate(const StageControls<const T>& u, const LinearCombination<T>& state,
+                              const StagePlanes<T>& at, const Plane<T>& power,
+                              const Epilogue<T>& epilogue) const {
   const bool is_tanh = activation == Activation::tanh;
-  const Index tile = dim * tile_width<T>, chunk = std::max<Index>(1, chunk_size / tile);
+  const Index tiles = at.value.tiles(), tile = at.value.tile_size(),
+              chunk = std::max<Index>(1, chunk_size / tile);
+  T *const k = at.value.data(), *const slope = at.hidden[0].data();
   for (Index first = 0; first < tiles; first += chunk) {
     const Index last = std::min(first + chunk, tiles), begin = first * tile, end = last * tile;
     with_dim(dim, [&]<int D>() {
       const auto kernel = [&]<bool Reduce, bool IsPlane>() {
-        arguments<D, Reduce, IsPlane>(u.K.data(), u.b.data(), state, k, power, first, last);
+        arguments<D, Reduce, IsPlane>(u.parts[0], u.parts[1], state, k, power.data(), first, last);
       };
       choose(kernel, is_tanh, state.is_plane());
     });
     T *z = k + begin, *dz = slope ? slope + begin : nullptr;
-    sum.during(begin, [&](auto then) {
+    epilogue.run(begin, [&](auto then) {
       if (is_tanh)
-        finish_tanh_of(z, power, end - begin, then);
+        finish_tanh_of(z, power.data(), end - begin, then);
       else
         activate(activation, z, dz, end - begin, then);
     });
@@ -212,21 +215,24 @@ void NarrowDense<T>::evaluate(const StageControls<const T>& u, const Combination
 }
 
 template <class T>
-void NarrowDense<T>::pull_back(const StageControls<const T>& u, T h, Combination<T>& state, const T* k,
-                               const T* slope, const Combination<T>& g, const T* costate_before, T* costate,
-                               T* eta, bool wants_dot, Sums& sums, T* scratch, Index tiles) const {
+void NarrowDense<T>::vjp(const StageControls<const T>& u, T h, LinearCombination<T>& state,
+                         const StagePlanes<T>& at, const LinearCombination<T>& g,
+                         const Plane<const T>& costate_before, const Plane<T>& costate, const Plane<T>& eta,
+                         bool wants_dot, Sums& sums, const Plane<T>& work) const {
   const bool is_tanh = activation == Activation::tanh;
-  const Index size = dim * tiles * tile_width<T>;
+  const T *const k = at.value.data(), *slope = at.hidden[0].data();
   if (!is_tanh && !slope_needs_storage(activation)) {
-    write_slope(activation, k, slope, scratch, size);
-    slope = scratch;
+    write_slope(activation, k, slope, work.data(), work.size());
+    slope = work.data();
   }
+  const Index tiles = at.value.tiles();
   with_dim(dim, [&]<int D>() {
     constexpr bool in_one_pass = D * D + D <= registers - 10;
     const auto run = [&]<Eta Kind, bool IsOnlyStage>() {
       const auto kernel = [&]<bool IsTanh, bool WantsDot>() {
-        costates<D, in_one_pass, Kind, IsOnlyStage, IsTanh, WantsDot>(
-            u.K.data(), h, state, k, slope, g, costate_before, costate, eta, sums, scratch, tiles);
+        costates<D, in_one_pass, Kind, IsOnlyStage, IsTanh, WantsDot>(u.parts[0], h, state, k, slope, g,
+                                                                      costate_before.data(), costate.data(),
+                                                                      eta.data(), sums, work.data(), tiles);
       };
       choose(kernel, is_tanh, wants_dot);
     };
@@ -238,7 +244,7 @@ void NarrowDense<T>::pull_back(const StageControls<const T>& u, T h, Combination
       run.template operator()<Eta::added, true>();
     else
       run.template operator()<Eta::added, false>();
-    if (!in_one_pass) outer_sums<D>(scratch, state.result(), sums, tiles);
+    if (!in_one_pass) outer_sums<D>(work.data(), state.result().data(), sums, tiles);
   });
 }
 

@@ -3,7 +3,6 @@
 #include <concepts>
 
 #include "ocdl/field/dense.hpp"
-#include "ocdl/kernel/combination.hpp"
 #include "ocdl/kernel/transpose.hpp"
 
 /// The dense field on states of a few dimensions, fused with what an explicit method does before and behind
@@ -25,8 +24,8 @@ struct NarrowDense {
   Activation activation;
 
   /// k = sigma(K y + b) with y = `state`, and the sum that k completes. `power` is a plane of scratch memory.
-  void evaluate(const StageControls<const T>& u, const Combination<T>& state, T* k, T* slope, T* power,
-                const Completion<T>& sum, Index tiles) const;
+  void evaluate(const StageControls<const T>& u, const LinearCombination<T>& state, const StagePlanes<T>& at,
+                const Plane<T>& power, const Epilogue<T>& epilogue) const;
 
   /// Sums over the samples of a block: delta y^T in rows, delta, and <g, k> as the last one.
   class Sums {
@@ -57,10 +56,10 @@ struct NarrowDense {
   };
 
   /// With delta = sigma' g: eta = h K^T delta, unless null; costate = costate_before + eta; the sums grow by
-  /// delta y^T, delta and, where it is wanted, <g, k>. `scratch` is a plane.
-  void pull_back(const StageControls<const T>& u, T h, Combination<T>& state, const T* k, const T* slope,
-                 const Combination<T>& g, const T* costate_before, T* costate, T* eta, bool wants_dot,
-                 Sums& sums, T* scratch, Index tiles) const;
+  /// delta y^T, delta and, where it is wanted, <g, k>. `work` is a plane.
+  void vjp(const StageControls<const T>& u, T h, LinearCombination<T>& state, const StagePlanes<T>& at,
+           const LinearCombination<T>& g, const Plane<const T>& costate_before, const Plane<T>& costate,
+           const Plane<T>& eta, bool wants_dot, Sums& sums, const Plane<T>& work) const;
 };
 
 extern template struct NarrowDense<double>;

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "ocdl/kernel/combination.hpp"
-#include "ocdl/kernel/share.hpp"
+#include "ocdl/kernel/linear_combination.hpp"
+#include "ocdl/kernel/thread_slice.hpp"
 #include "ocdl/kernel/transpose.hpp"
 
 /// Matrix products with planes, for matrices of any size.
@@ -65,7 +65,7 @@ struct Accumulator {
     }
   }
   /// Has the cache lines fetched that will be written: a gradient comes from far away.
-  void announce(const T* C, Index stride) const {
+  void prefetch_for_write(const T* C, Index stride) const {
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i)
 #pragma GCC unroll 2
@@ -232,7 +232,7 @@ constexpr Index transposed_size(Index cols, Index tiles) {
 
 /// Rows [feature, feature + lanes) of a pack of samples, which begins at n; behind `cols` they are 0.
 template <bool IsPlane, class T>
-[[gnu::always_inline]] inline void read_features(const typename Combination<T>::Reader& Y, Index cols,
+[[gnu::always_inline]] inline void read_features(const typename LinearCombination<T>::Reader& Y, Index cols,
                                                  Index feature, Index n, Pack<T> (&rows)[lanes<T>]) {
   if (feature + lanes<T> <= cols) return Y.template read<IsPlane>(n, tile_width<T>, rows);
   for (int i = 0; i < lanes<T>; ++i) {
@@ -245,9 +245,10 @@ template <bool IsPlane, class T>
 /// The tiles of Y, which are [first, last) of so many, into panels: feature f of panel c of sample s at
 /// ((c*samples) + s)*width + f.
 template <bool IsPlane, class T>
-void transpose_tiles(Index cols, const Combination<T>& Y, Index tiles, Index first, Index last, T* panels) {
+void transpose_tiles(Index cols, const LinearCombination<T>& Y, Index tiles, Index first, Index last,
+                     T* panels) {
   constexpr Index width = tile_width<T>;
-  const typename Combination<T>::Reader reader(Y);
+  const typename LinearCombination<T>::Reader reader(Y);
   for (Index c = 0; c * width < cols; ++c)
     for (Index t = first; t < last; ++t)
       for (Index f = 0; f < width; f += lanes<T>)
@@ -292,7 +293,7 @@ bool outer_product(Index rows, Index cols, const T* D, const T* panels, Index sa
           Accumulator<R, P, T> sum;
           sum.fill_rows(nullptr);
           T* g = G + i * cols + c * width;
-          sum.announce(g, cols);
+          sum.prefetch_for_write(g, cols);
           for (Index s = 0; s < samples; s += width)
             sum.add_product(std::min(width, samples - s), D + s * rows + i * width, width, 1,
                             panels + c * panel_size + s * width);

@@ -33,45 +33,53 @@ bool with_unrolled_shape(Index rows, Index cols, const F& f) {
   return false;
 }
 
-/// Calls f(rows, tile, samples) for this thread's part of a product of `rows` rows: all rows of its own tiles
-/// or, where that shares the work more evenly, some rows of the block's tiles, which begin at `tile`, counted
-/// from the thread's own.
+/// Calls f(rows, tiles) for this thread's part of a product of `rows` rows: all rows of its own tiles or,
+/// where that splits the work more evenly, some rows of all tiles of the block.
 template <class T, class F>
-void for_part_of_product(Index rows, const Share<T>& share, const F& f) {
+void for_part_of_product(Index rows, const ThreadSlice<T>& own, const F& f) {
   constexpr Index group = panel::kernel_rows<T>;
   const Index groups = (rows + group - 1) / group;
-  if (!share.is_better_by_rows(groups)) return f(Range{0, rows}, Index(0), share.samples());
-  const Range mine = share.team.share(groups);
-  share.team.barrier();
-  f(Range{mine.begin * group, std::min(mine.end * group, rows)}, -share.first, share.block_samples);
-  share.team.barrier();
+  if (!own.is_better_by_rows(groups)) return f(Range{0, rows}, own.range(), own.samples());
+  const Range own_groups = own.team.share(groups);
+  own.team.barrier();
+  f(Range{own_groups.begin * group, std::min(own_groups.end * group, rows)}, Range{0, own.block_tiles},
+    own.block_samples);
+  own.team.barrier();
 }
 
-/// Z = M Y + bias, M of rows x cols numbers in rows; no bias: 0. Y and Z are this thread's tiles; a team
-/// calls it together.
+/// Z = M Y + bias; no bias: 0. Y and Z are planes of the block; a team calls it together, and each thread has
+/// written its slice of Y before.
 template <class T>
-void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z,
-            const std::type_identity_t<Share<T>>& share) {
-  const bool done = with_unrolled_shape(
-      rows, cols, [&]<int R, int C>() { unrolled::affine<R, C, T>(M, bias, Y, Z, share.tiles); });
+void affine(const std::type_identity_t<MatrixView<const T>>& M, const std::type_identity_t<T>* bias,
+            const std::type_identity_t<Plane<const T>>& Y, const Plane<T>& Z, const ThreadSlice<T>& own) {
+  const Index rows = M.rows(), cols = M.cols();
+  assert(Y.rows() == cols && Z.rows() == rows && Y.tiles() == own.block_tiles &&
+         Z.tiles() == own.block_tiles);
+  const bool done = with_unrolled_shape(rows, cols, [&]<int R, int C>() {
+    unrolled::affine<R, C, T>(M.data(), bias, Y.slice(own).data(), Z.slice(own).data(), own.tiles);
+  });
   if (done) return;
-  for_part_of_product<T>(rows, share, [&](const Range& mine, Index tile, Index samples) {
-    tile *= tile_width<T>;
-    panel::affine<T>(rows, cols, M, bias, Y + tile * cols, Z + tile * rows, samples, mine);
+  for_part_of_product<T>(rows, own, [&](const Range& part, const Range& tiles, Index samples) {
+    panel::affine<T>(rows, cols, M.data(), bias, Y.slice(tiles).data(), Z.slice(tiles).data(), samples, part);
   });
 }
 
 /// E = M^T D; the same holds for D and E. `scratch` is the calling thread's own, of panel::scratch_size<T>()
 /// numbers.
 template <class T>
-void transposed_product(Index rows, Index cols, const T* M, const T* D, T* E,
-                        const std::type_identity_t<Share<T>>& share, T* scratch) {
-  const bool done = with_unrolled_shape(
-      rows, cols, [&]<int R, int C>() { unrolled::transposed_product<R, C, T>(M, D, E, share.tiles); });
+void transposed_product(const std::type_identity_t<MatrixView<const T>>& M,
+                        const std::type_identity_t<Plane<const T>>& D, const Plane<T>& E,
+                        const ThreadSlice<T>& own, std::type_identity_t<T>* scratch) {
+  const Index rows = M.rows(), cols = M.cols();
+  assert(D.rows() == rows && E.rows() == cols && D.tiles() == own.block_tiles &&
+         E.tiles() == own.block_tiles);
+  const bool done = with_unrolled_shape(rows, cols, [&]<int R, int C>() {
+    unrolled::transposed_product<R, C, T>(M.data(), D.slice(own).data(), E.slice(own).data(), own.tiles);
+  });
   if (done) return;
-  for_part_of_product<T>(cols, share, [&](const Range& mine, Index tile, Index samples) {
-    tile *= tile_width<T>;
-    panel::transposed_product<T>(rows, cols, M, D + tile * rows, E + tile * cols, samples, mine, scratch);
+  for_part_of_product<T>(cols, own, [&](const Range& part, const Range& tiles, Index samples) {
+    panel::transposed_product<T>(rows, cols, M.data(), D.slice(tiles).data(), E.slice(tiles).data(), samples,
+                                 part, scratch);
   });
 }
 
@@ -91,40 +99,47 @@ void row_sums(Index rows, const T* D, Index tiles, const Range& mine, bool accum
 }
 
 /// G = [G +] D Y^T and, unless g is null, g = [g +] D 1 over all tiles of a block, by the whole team: each
-/// thread has written its share of the tiles of D before, and may overwrite it afterwards; its share of Y is
-/// a sum that is still to be added up. `panels` is shared by the team. Returns whether what this thread wrote
-/// to G is known to be finite.
+/// thread has written its slice of D before, and may overwrite it afterwards. D is a plane of the block; Y is
+/// the thread's slice of a sum that is still to be added up. `panels` is shared by the team. Returns whether
+/// what this thread wrote to G is known to be finite.
 template <class T>
-bool outer_product(Index rows, Index cols, const T* D, Combination<T>& Y,
-                   const std::type_identity_t<Share<T>>& share, bool accumulate, T* G, T* g, T* panels) {
-  const Team& team = share.team;
+bool outer_product(const std::type_identity_t<Plane<const T>>& D, LinearCombination<T>& Y,
+                   const ThreadSlice<T>& own, bool accumulate, const std::type_identity_t<MatrixView<T>>& G,
+                   std::type_identity_t<T>* g, std::type_identity_t<T>* panels) {
+  const Team& team = own.team;
+  const Index rows = G.rows(), cols = G.cols(), tiles = own.block_tiles;
+  T* const result = const_cast<T*>(G.data());
+  assert(D.rows() == rows && D.tiles() == tiles);
   const bool done = with_unrolled_shape(rows, cols, [&]<int R, int C>() {
     assert(team.size() == 1);  // small matrices are not worth a team
-    unrolled::outer_product<R, C, T>(D, Y.result(), share.block_tiles, accumulate, G, g);
+    unrolled::outer_product<R, C, T>(D.data(), Y.result().data(), tiles, accumulate, result, g);
   });
   if (done) return false;
-  const Index first = share.first, last = first + share.tiles;
+  const auto [first, last] = own.range();
   if constexpr (!std::floating_point<T>)
-    panel::transpose_tiles(cols, Y.result(), share.block_tiles, first, last, panels);
+    panel::transpose_tiles(cols, Y.result().data(), tiles, first, last, panels);
   else if (Y.is_plane())
-    panel::transpose_tiles<true>(cols, Y, share.block_tiles, first, last, panels);
+    panel::transpose_tiles<true>(cols, Y, tiles, first, last, panels);
   else
-    panel::transpose_tiles<false>(cols, Y, share.block_tiles, first, last, panels);
+    panel::transpose_tiles<false>(cols, Y, tiles, first, last, panels);
   team.barrier();
   const Range groups = team.share((rows + panel::kernel_rows<T> - 1) / panel::kernel_rows<T>);
-  const Range mine = {groups.begin * panel::kernel_rows<T>,
+  const Range part = {groups.begin * panel::kernel_rows<T>,
                       std::min(groups.end * panel::kernel_rows<T>, rows)};
-  const bool finite = panel::outer_product(rows, cols, D, panels, share.block_samples, mine, accumulate, G);
-  if (g) row_sums(rows, D, share.block_tiles, mine, accumulate, g);
+  const bool finite =
+      panel::outer_product(rows, cols, D.data(), panels, own.block_samples, part, accumulate, result);
+  if (g) row_sums(rows, D.data(), tiles, part, accumulate, g);
   team.barrier();
   return finite;
 }
 /// The same with the block's plane Y.
 template <class T>
-bool outer_product(Index rows, Index cols, const T* D, const T* Y,
-                   const std::type_identity_t<Share<T>>& share, bool accumulate, T* G, T* g, T* panels) {
-  Combination<T> mine(Y + share.offset(cols), nullptr, 0);
-  return outer_product(rows, cols, D, mine, share, accumulate, G, g, panels);
+bool outer_product(const std::type_identity_t<Plane<const T>>& D, const Plane<const T>& Y,
+                   const ThreadSlice<T>& own, bool accumulate, const std::type_identity_t<MatrixView<T>>& G,
+                   std::type_identity_t<T>* g, std::type_identity_t<T>* panels) {
+  assert(Y.rows() == G.cols());
+  LinearCombination<T> slice(Y.slice(own));
+  return outer_product(D, slice, own, accumulate, G, g, panels);
 }
 
 }  // namespace ocdl

@@ -36,36 +36,4 @@ void deinterleave(const Passive<T>* rows, T* tile) {
   }
 }
 
-/// Rows of `features` numbers become the first features of a plane of dimension `dim`; the others start at 0.
-/// The last row fills the padding: a padded lane stays finite wherever the samples do.
-template <class T>
-void rows_to_plane(const Passive<T>* rows, Index samples, Index features, Index dim, T* plane) {
-  constexpr Index width = tile_width<T>;
-  for (Index first = 0; first < samples; first += width, plane += dim * width) {
-    const Index last = samples - 1;
-    if (std::floating_point<T> && features == 2 && first + width <= samples)
-      deinterleave(rows + first * 2, plane);
-    else
-      for (Index s = 0; s < width; ++s) {
-        const Passive<T>* row = rows + std::min(first + s, last) * features;
-        for (Index i = 0; i < features; ++i) plane[i * width + s] = T(row[i]);
-      }
-    std::fill(plane + features * width, plane + dim * width, T(0));
-  }
-}
-
-/// The first `features` of each sample of a plane, as rows.
-template <class T>
-void plane_to_rows(const T* plane, Index samples, Index features, Index dim, T* rows) {
-  constexpr Index width = tile_width<T>;
-  for (Index first = 0; first < samples; first += width, plane += dim * width) {
-    const Index count = std::min(width, samples - first);
-    if (features == 1)
-      rows = std::copy_n(plane, count, rows);
-    else
-      for (Index s = 0; s < count; ++s, rows += features)
-        for (Index i = 0; i < features; ++i) rows[i] = plane[i * width + s];
-  }
-}
-
 }  // namespace ocdl

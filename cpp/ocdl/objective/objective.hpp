@@ -178,9 +178,9 @@ void output_slopes(const Objective& objective, const Data<T>& data, Index output
   for (Index t = 0; t < tiles_for<T>(data.samples); ++t) {
     const Index first = t * width, count = std::min(width, data.samples - first);
     Wide<T> value;
-    rows_to_plane(rows + first * outputs, count, outputs, outputs, z);
+    rows_to_plane<T>(rows + first * outputs, count, outputs, {z, outputs, 1});
     seed.evaluate(all, {t, t + 1}, z, dz, scratch, &value);
-    plane_to_rows(dz, count, outputs, outputs, slopes + first * outputs);
+    plane_to_rows<T>({dz, outputs, 1}, count, outputs, slopes + first * outputs);
   }
 }
 

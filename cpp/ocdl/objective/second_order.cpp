@@ -25,7 +25,7 @@ void differentiate_losses(const Network& net, const Data<Dual<double>>& data, co
 void finish_product(const Network& net, const Regulariser& regulariser, double* product,
                     SecondOrderWorkspace& workspace) {
   for (Index n = 0; n < net.control_size(); ++n) workspace.gradient[std::size_t(n)] = {0, product[n]};
-  pull_back_controls(net, workspace.gradient.data());
+  transpose_field_map(net, workspace.gradient.data());
   regulariser.add(net, workspace.controls.data(), workspace.gradient.data());
   for (const Dual<double>& g : workspace.gradient) *product++ = g.derivative;
 }

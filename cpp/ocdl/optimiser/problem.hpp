@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ocdl/evaluator/evaluator.hpp"
-#include "ocdl/kernel/combination.hpp"
+#include "ocdl/kernel/linear_combination.hpp"
 #include "ocdl/optimiser/control_vector.hpp"
 #include "ocdl/optimiser/projection.hpp"
 #include "ocdl/optimiser/weighted_l1.hpp"

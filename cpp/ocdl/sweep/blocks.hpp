@@ -4,7 +4,6 @@
 #include "ocdl/sweep/network.hpp"
 #include "ocdl/sweep/shards.hpp"
 #include "ocdl/sweep/workspace.hpp"
-#include "ocdl/trajectory/trajectory.hpp"
 
 namespace ocdl {
 
@@ -77,8 +76,7 @@ BlockPlan plan_blocks(const Network& net, Index samples) {
   constexpr Index width = tile_width<T>;
   const auto whole_tiles = [](Index n) { return std::max<Index>(1, (n + width - 1) / width) * width; };
   const auto bytes_per_sample = [&](Storage storage) {
-    return Trajectory<T>::planes(net.layers, net.stages, net.detail_planes(), storage) * net.dim *
-           Index(sizeof(T));
+    return net.trajectory_shape(storage).numbers_per_sample() * Index(sizeof(T));
   };
   const auto storage_within = [&](Index budget, Index length) {
     const bool affordable = net.stages == 1 || length * bytes_per_sample(Storage::all_stages) <= budget;
@@ -110,9 +108,8 @@ BlockPlan plan_blocks(const Network& net, Index samples) {
 template <class T>
 double scratch_bytes(const Network& net, Index samples, int threads) {
   const BlockPlan plan = plan_blocks<T>(net, samples);
-  const auto planes =
-      static_cast<double>(Trajectory<T>::planes(net.layers, net.stages, net.detail_planes(), plan.storage));
-  const double trajectory = planes * static_cast<double>(plane_stride<T>(net.dim * plan.samples));
+  const auto trajectory =
+      static_cast<double>(Trajectory<T>::size(net.trajectory_shape(plan.storage), plan.samples));
   const double workers =
       plan.by_team ? 1 : static_cast<double>(std::min<Index>(threads, block_count(plan, samples)));
   const double vectors = plan.by_team ? 0 : workers;
@@ -142,10 +139,10 @@ inline double forward_work(const Network& net, Index samples) {
 /// Asked between two layers: whether a worker goes on. The thread that called, and only that one, reports its
 /// work.
 template <class T>
-bool should_continue(const Workspace<T>& workspace, const Network& net, const Share<T>& share,
+bool should_continue(const Workspace<T>& workspace, const Network& net, const ThreadSlice<T>& own,
                      bool is_caller) {
   return StopToken{workspace.stop_source, is_caller}.should_continue(
-      forward_work(net, share.tiles * tile_width<T>) / double(net.layers));
+      forward_work(net, own.tiles * tile_width<T>) / double(net.layers));
 }
 
 /// process(block, team, worker) for every block, then merge(block, team, worker) in the order of the blocks,

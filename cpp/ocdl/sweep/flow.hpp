@@ -15,8 +15,9 @@ class StateRows {
  public:
   StateRows(T* rows, const Network& net, Index samples) : rows_(rows), dim_(net.dim), samples_(samples) {}
 
-  void write(Index j, const T* plane, Index first, Index count) const {
-    if (rows_) plane_to_rows(plane, count, dim_, dim_, rows_ + (j * samples_ + first) * dim_);
+  /// `plane`: a thread's slice, whose samples are the rows [rows.begin, rows.end).
+  void write(Index j, const Plane<const T>& plane, const Range& rows) const {
+    if (rows_) plane_to_rows(plane, rows.size(), dim_, rows_ + (j * samples_ + rows.begin) * dim_);
   }
 
  private:
@@ -26,19 +27,20 @@ class StateRows {
 
 /// Memory of one thread for the evaluation of stages, behind that of the threads before it in a team.
 template <class T>
-StageScratch<T> carve_thread(const Network& net, int rank, T* state, const StopToken& stop_token,
-                             Carver<T>& carver) {
-  const Index product = Field<T>::evaluates_by_scratch(net.field_kind) ? panel::scratch_size<T>() : 0;
+StageScratch<T> allocate_thread(const Network& net, int rank, const Plane<T>& state,
+                                const StopToken& stop_token, Arena<T>& arena) {
+  const Index product = net.field<T>().needs_scratch_forward() ? panel::scratch_size<T>() : 0;
   const Index equations = StageEquations<T>::scratch_size(net);
-  carver.take(rank * (product + equations));
-  T* first = carver.take(product);
-  return {state, first, carver.take(equations), stop_token};
+  arena.allocate(rank * (product + equations));
+  T* first = arena.allocate(product);
+  return {state, first, arena.allocate(equations), stop_token};
 }
 
 /// z = W y + mu, a plane of the outputs from a plane of the state.
 template <class T>
-void read_out(const Network& net, const Controls<const T>& u, const T* y, T* z, const Share<T>& share) {
-  affine(net.outputs, net.dim, u.W().data(), u.mu().data(), y, z, share);
+void read_out(const Controls<const T>& u, const Plane<const T>& y, const Plane<T>& z,
+              const ThreadSlice<T>& own) {
+  affine(u.W(), u.mu().data(), y, z, own);
 }
 
 /// Samples of a narrow state whose planes stay in the first cache while nothing else is kept of a block.
@@ -48,7 +50,25 @@ Index cached_samples(Index dim) {
   return tiles_for<T>(bytes / Index(sizeof(T)) / dim) * tile_width<T>;
 }
 
-/// What a forward sweep writes; null pointers are not asked for.
+/// The memory of a forward sweep that overwrites a state by the next one: a trajectory without layers has one
+/// state and the stages of one layer.
+template <class T>
+struct ForwardMemory {
+  T* trajectory;
+  Plane<T> stage;
+
+  ForwardMemory(const Network& net, const BlockPlan& plan, Index tiles, Arena<T>& arena)
+      : trajectory(arena.allocate(Trajectory<T>::size(shape(net), plan.samples))),
+        stage(arena.allocate(plane_stride<T>(net.dim * plan.samples)), net.dim, tiles) {}
+
+  static TrajectoryShape shape(const Network& net) {
+    TrajectoryShape shape = net.trajectory_shape(Storage::states_only);
+    shape.layers = 0;
+    return shape;
+  }
+};
+
+/// What a forward sweep writes; null pointers are left out.
 template <class T>
 struct ForwardResults {
   T* states = nullptr;       ///< y, (N+1, samples, dim)
@@ -61,45 +81,41 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, c
              Workspace<T>& workspace) {
   BlockPlan plan = plan_rows<T>(net, samples);
   if (net.is_narrow<T>()) plan.samples = std::min(plan.samples, cached_samples<T>(net.dim));
-  const Index plane = plane_stride<T>(net.dim * plan.samples);
   const ThreadChoice choice(forward_work(net, samples), parallel_parts<T>(net, plan, samples));
   const T* swept = field_controls(net, controls, 0, workspace);
   const Integrator<T> integrator(net, swept);
   const Controls<const T> u = net.split(swept);
   const StateRows<T> state_rows(out.states, net, samples), final_rows(out.final_state, net, samples);
-  const Index stage_planes = net.stages * net.detail_planes();
-  const Index planes = 2 + net.stages + stage_planes;
-  Carver<T> counter(nullptr);
-  carve_thread<T>(net, plan.by_team ? choice.most() - 1 : 0, nullptr, {}, counter);
-  workspace.reserve(plan.by_team ? 1 : choice.most(),
-                    planes * plane + net.outputs * plan.samples + counter.used());
+  const auto allocate = [&](Arena<T>& arena, Index tiles, int rank, const StopToken& stop_token) {
+    const ForwardMemory<T> memory(net, plan, tiles, arena);
+    const Plane<T> z(arena.allocate(net.outputs * plan.samples), net.outputs, tiles);
+    return std::tuple(memory, z, allocate_thread<T>(net, rank, memory.stage, stop_token, arena));
+  };
+  Arena<T> counter(nullptr);
+  allocate(counter, 0, plan.by_team ? choice.most() - 1 : 0, {});
+  workspace.reserve(plan.by_team ? 1 : choice.most(), counter.used());
 
-  bool agreed = true;  // what the first thread of a team tells the others
+  bool agreed = true;  // what the first thread of a team decides for the others
   const auto process = [&](const Block& block, const Team& team, int worker) {
-    const Share<T> share = Share<T>::of(team, block.samples);
-    const Range samples_here = share.samples_from(block.first);
-    const Index first = samples_here.begin, count = samples_here.end - first;
-    Carver<T> carve(workspace.memory(worker));
-    T* y = carve.take(plane) + share.offset(net.dim);
-    T* state = carve.take(plane) + share.offset(net.dim);
-    T* values = carve.take(net.stages * plane) + share.offset(net.dim);
-    T* details = carve.take(stage_planes * plane) + share.offset(net.dim);
-    const Stages<T> stages{values, details, plane, net.detail_planes()};
-    T* z = carve.take(net.outputs * plan.samples) + share.offset(net.outputs);
+    const ThreadSlice<T> own = ThreadSlice<T>::of(team, block.samples);
+    const Range rows = own.samples_from(block.first);
     const StopToken stop_token{workspace.stop_source, worker == 0 && team.rank() == 0};
-    const StageScratch<T> scratch = carve_thread<T>(net, team.rank(), state, stop_token, carve);
+    Arena<T> arena(workspace.memory(worker));
+    const auto [memory, z, scratch] = allocate(arena, own.block_tiles, team.rank(), stop_token);
+    const Trajectory<T> trajectory(memory.trajectory, memory.shape(net), plan.samples, own.block_tiles);
+    const Plane<T> y = trajectory.state(0);
 
-    rows_to_plane(X + first * net.features, count, net.features, net.dim, y);
-    state_rows.write(0, y, first, count);
+    rows_to_plane<T>(X + rows.begin * net.features, rows.size(), net.features, y.slice(own));
+    state_rows.write(0, y.slice(own), rows);
     for (Index j = 0; j < net.layers; ++j) {
-      if (!team.agree(should_continue(workspace, net, share, stop_token.is_caller), agreed)) return;
-      integrator.step(j, y, stages, y, scratch, share);
-      state_rows.write(j + 1, y, first, count);
+      if (!team.agree(should_continue(workspace, net, own, stop_token.is_caller), agreed)) return;
+      integrator.step(j, y, trajectory.stages(0), y, scratch, own);
+      state_rows.write(j + 1, y.slice(own), rows);
     }
-    final_rows.write(0, y, first, count);
+    final_rows.write(0, y.slice(own), rows);
     if (!out.outputs) return;
-    read_out(net, u, y, z, share);
-    plane_to_rows(z, count, net.outputs, net.outputs, out.outputs + first * net.outputs);
+    read_out<T>(u, y, z, own);
+    plane_to_rows<T>(z.slice(own), rows.size(), net.outputs, out.outputs + rows.begin * net.outputs);
   };
   for_each_block(samples, plan, choice.threads(), process);
   if (workspace.stop_source) workspace.stop_source->throw_if_stopped();
@@ -112,41 +128,45 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
              const T* dX, T* tangents, Workspace<T>& workspace) {
   BlockPlan plan = plan_rows<T>(net, samples);
   plan.by_team = false;
-  const Index plane = plane_stride<T>(net.dim * plan.samples);
   const ThreadChoice choice(2 * forward_work(net, samples), parallel_parts<T>(net, plan, samples));
   const Tangent<T> sweep(net, field_controls(net, controls, 0, workspace),
                          field_controls(net, direction, 1, workspace));
   const StateRows<T> tangent_rows(tangents, net, samples);
-  const Index scratch_planes = Tangent<T>::scratch_planes(net.stages);
-  const Index stage_planes = net.stages * net.detail_planes();
-  Carver<T> counter(nullptr);
-  carve_thread<T>(net, 0, nullptr, {}, counter);
-  workspace.reserve(choice.most(), (3 + net.stages + stage_planes + scratch_planes) * plane + counter.used());
+  const Index hidden_rows = net.field<T>().hidden().rows;
+  const auto allocate = [&](Arena<T>& arena, Index tiles, const StopToken& stop_token) {
+    const auto planes = [&](Index count, Index rows) {
+      const Index stride = plane_stride<T>(rows * plan.samples);
+      return Planes<T>({arena.allocate(count * stride), rows, tiles}, stride);
+    };
+    const ForwardMemory<T> memory(net, plan, tiles, arena);
+    const Plane<T> v = planes(1, net.dim)[0], v_stage = planes(1, net.dim)[0];
+    const Planes<T> k_tangents = planes(net.stages, net.dim), hidden = planes(2, hidden_rows);
+    const TangentScratch<T> scratch{v_stage, k_tangents, {hidden, planes(1, net.dim)[0]}};
+    return std::tuple(memory, v, scratch, allocate_thread<T>(net, 0, memory.stage, stop_token, arena));
+  };
+  Arena<T> counter(nullptr);
+  allocate(counter, 0, {});
+  workspace.reserve(choice.most(), counter.used());
 
   const auto process = [&](const Block& block, const Team&, int worker) {
-    const Index tiles = tiles_for<T>(block.samples);
-    Carver<T> carve(workspace.memory(worker));
-    T* y = carve.take(plane);
-    T* v = carve.take(plane);
-    T* state = carve.take(plane);
-    T* values = carve.take(net.stages * plane);
-    T* details = carve.take(stage_planes * plane);
-    const Stages<T> stages{values, details, plane, net.detail_planes()};
-    T* planes = carve.take(scratch_planes * plane);
-    const StageScratch<T> scratch =
-        carve_thread<T>(net, 0, state, {workspace.stop_source, worker == 0}, carve);
+    const ThreadSlice<T> own = ThreadSlice<T>::of(Team::alone(), block.samples);
+    const Range rows = own.samples_from(block.first);
+    Arena<T> arena(workspace.memory(worker));
+    const auto [memory, v, tangent_scratch, scratch] =
+        allocate(arena, own.block_tiles, StopToken{workspace.stop_source, worker == 0});
+    const Trajectory<T> trajectory(memory.trajectory, memory.shape(net), plan.samples, own.block_tiles);
+    const Plane<T> y = trajectory.state(0);
 
-    rows_to_plane(X + block.first * net.features, block.samples, net.features, net.dim, y);
+    rows_to_plane<T>(X + rows.begin * net.features, rows.size(), net.features, y);
     if (dX)
-      rows_to_plane(dX + block.first * net.features, block.samples, net.features, net.dim, v);
+      rows_to_plane<T>(dX + rows.begin * net.features, rows.size(), net.features, v);
     else
-      std::fill_n(v, plane, T(0));
-    tangent_rows.write(0, v, block.first, block.samples);
-    const Share<T> share(tiles);
+      std::fill_n(v.data(), v.size(), T(0));
+    tangent_rows.write(0, v, rows);
     for (Index j = 0; j < net.layers; ++j) {
-      if (!should_continue(workspace, net, share, worker == 0)) return;
-      sweep.step(j, y, v, stages, scratch, planes, tiles);
-      tangent_rows.write(j + 1, v, block.first, block.samples);
+      if (!should_continue(workspace, net, own, worker == 0)) return;
+      sweep.step(j, y, v, trajectory.stages(0), scratch, tangent_scratch);
+      tangent_rows.write(j + 1, v, rows);
     }
   };
   for_each_block(samples, plan, choice.threads(), process);

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "ocdl/field/field.hpp"
 #include "ocdl/field/narrow_dense.hpp"
 #include "ocdl/parallel.hpp"
 #include "ocdl/tableau/tableau.hpp"
+#include "ocdl/trajectory/trajectory.hpp"
 
 namespace ocdl {
 
@@ -31,75 +31,71 @@ struct Part {
 template <class E>
 class Controls;
 
-/// A network: its shape and its choices, nothing that changes. A feed-forward network (residual = false) has
-/// one stage per layer, y[j+1] = f(y[j], u[j]), and no time steps.
-struct Network {
-  Network(Index features_, Index dim_, Index layers_, Index outputs_, Tableau tableau_,
-          Activation activation_, bool residual_, bool stage_controls_, bool learns_steps_, double horizon_,
-          FieldKind field_kind_ = FieldKind::dense)
-      : features(features_),
-        dim(dim_),
-        layers(layers_),
-        outputs(outputs_),
-        tableau(std::move(tableau_)),
-        activation(activation_),
-        residual(residual_),
-        stage_controls(stage_controls_),
-        learns_steps(learns_steps_),
-        horizon(horizon_),
-        field_kind(field_kind_) {
+/// What a network is made from. A feed-forward network (residual = false) has one stage per layer,
+/// y[j+1] = f(y[j], u[j]), and no time steps.
+struct NetworkOptions {
+  Index features, dim, layers, outputs;
+  Tableau tableau;
+  Activation activation = Activation::tanh;
+  FieldKind field_kind = FieldKind::dense;
+  bool residual = true, stage_controls = false, learns_steps = false;
+  double horizon = 1;
+  /// The set of the field's controls that each layer uses: 0, then the same or the next one. Empty: each
+  /// layer has its own.
+  std::vector<Index> layer_sets = {};
+};
+
+/// A group of stages that the result depends on, in the order of evaluation.
+struct ScheduledGroup {
+  StageGroup stages;
+  Index next;             ///< the first stage of the next group; -1: the next state follows
+  bool next_is_implicit;  ///< so its state cannot be completed here
+};
+
+/// A network: its shape and its choices, nothing that changes.
+struct Network : NetworkOptions {
+  explicit Network(NetworkOptions options) : NetworkOptions(std::move(options)) {
     stages = residual ? tableau.stages() : 1;
     control_stages = stage_controls ? stages : 1;
-    groups = residual ? tableau.groups() : std::vector<StageGroup>{{0, 1, false}};
-    // A group matters when one of its weights is not 0 or a later group that matters looks at it.
-    live.assign(static_cast<std::size_t>(stages), !residual);
-    for (auto group = groups.rbegin(); residual && group != groups.rend(); ++group) {
-      bool matters = false;
-      for (Index i = group->first; i < group->last; ++i) {
-        matters |= tableau.b()(i) != 0;
-        for (Index l = group->last; l < stages; ++l) matters |= is_live(l) && tableau.A()(l, i) != 0;
-      }
-      std::fill(live.begin() + group->first, live.begin() + group->last, matters);
-      if (group->is_implicit) largest_group = std::max(largest_group, group->size());
-    }
-    first_live = std::find(live.begin(), live.end(), true) - live.begin();
-    last_live = std::find(live.rbegin(), live.rend(), true).base() - live.begin() - 1;
+    if (layer_sets.empty())
+      for (Index j = 0; j < layers; ++j) layer_sets.push_back(j);
+    sets = layer_sets.empty() ? 0 : layer_sets.back() + 1;
+    add_schedule();
     add_parts();
   }
 
-  Index features, dim, layers, outputs;
-  Tableau tableau;
-  Activation activation;
-  bool residual, stage_controls, learns_steps;
-  double horizon;
-  FieldKind field_kind;
   Index stages, control_stages;
-  std::vector<StageGroup> groups;
+  Index sets;               ///< of the field's controls, each for one or more layers
   Index largest_group = 0;  ///< of the stages that are solved for together; 0: the method is explicit
-  std::vector<bool> live;
-  Index first_live, last_live;  ///< of the stages
+  std::vector<ScheduledGroup> schedule;
+  std::vector<bool> live;  ///< the stages that the result depends on
 
   bool is_live(Index stage) const { return live[static_cast<std::size_t>(stage)]; }
-  /// Whether every set of the field's controls belongs to a stage that matters.
+  Index first_live() const { return schedule.front().stages.first; }
+  Index last_live() const { return schedule.back().stages.last - 1; }
+  /// Whether every set of the field's controls belongs to a live stage.
   bool uses_all_controls() const {
     return !stage_controls || std::find(live.begin(), live.end(), false) == live.end();
   }
-  /// With which stage i counts for the next state.
+  /// The weight of stage i in the next state.
   double weight(Index i) const { return residual ? tableau.b()(i) : 1; }
+  /// The number of stages before stage i that its state depends on: none in a feed-forward layer.
+  Index stages_before(Index i) const { return residual ? i : 0; }
   /// Whether its sweeps take the fused kernels of narrow_dense.hpp.
   template <class T>
   bool is_narrow() const {
-    return ocdl::is_narrow<T>(dim) && facts_of(field_kind).swept_as == FieldKind::dense && !largest_group &&
-           stages <= Combination<T>::capacity;
+    return ocdl::is_narrow<T>(dim) && traits_of(field_kind).is_dense && !largest_group &&
+           stages <= LinearCombination<T>::capacity;
   }
 
   /// The parts of the controls in their order: those of the field, the time steps, those of the readout.
   std::vector<Part> parts;
-  /// Of each part of the field: where its sets begin, one for each layer or stage, and how long one is.
-  struct Sets {
+  /// Of each part of the field: where its sets begin, one for each set of layers or stage, and the size of
+  /// one.
+  struct PartSets {
     Index begin, size;
   };
-  std::vector<Sets> field_sets;
+  std::vector<PartSets> field_sets;
 
   Index control_size() const { return parts.back().place.end; }
   /// Where the time steps stand; nowhere in a feed-forward network.
@@ -111,17 +107,40 @@ struct Network {
     return Controls<E>(*this, u);
   }
 
-  /// Number of the set of the field's controls that stage i of layer j uses.
-  Index set_number(Index j, Index i) const { return j * control_stages + (stage_controls ? i : 0); }
+  Index set_of(Index j) const { return layer_sets[static_cast<std::size_t>(j)]; }
+  /// Whether layer j is the last one of its set, which a backward sweep visits first.
+  bool ends_set(Index j) const { return j + 1 == layers || set_of(j + 1) != set_of(j); }
 
+  FieldOptions field_options() const { return {dim, activation}; }
   template <class T>
   Field<T> field() const {
-    return {field_kind, dim, activation};
+    return Field<T>(field_kind, field_options());
   }
-  /// Planes that the field keeps of a stage beside its value.
-  Index detail_planes() const { return Field<double>::detail_planes(field_kind, activation); }
+  TrajectoryShape trajectory_shape(Storage storage) const {
+    return {dim, layers, stages, field<double>().hidden(), storage};
+  }
 
  private:
+  void add_schedule() {
+    const std::vector<StageGroup> groups =
+        residual ? tableau.groups() : std::vector<StageGroup>{{0, 1, false}};
+    // A group is live when one of its weights is not 0 or a later live group depends on it.
+    live.assign(static_cast<std::size_t>(stages), !residual);
+    for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+      bool is_live_group = !residual;
+      for (Index i = group->first; residual && i < group->last; ++i) {
+        is_live_group |= tableau.b()(i) != 0;
+        for (Index l = group->last; l < stages; ++l) is_live_group |= is_live(l) && tableau.A()(l, i) != 0;
+      }
+      std::fill(live.begin() + group->first, live.begin() + group->last, is_live_group);
+      if (group->is_implicit) largest_group = std::max(largest_group, group->size());
+      if (!is_live_group) continue;
+      const bool is_last = schedule.empty();
+      schedule.insert(schedule.begin(), {*group, is_last ? Index(-1) : schedule.front().stages.first,
+                                         !is_last && schedule.front().stages.is_implicit});
+    }
+  }
+
   void add_parts() {
     const auto add = [&](std::string_view name, Role role, std::vector<std::string> axes,
                          std::vector<Index> shape) {
@@ -133,32 +152,25 @@ struct Network {
         size = length > 0 && size > beyond_memory / length ? beyond_memory : size * length;
       parts.push_back({std::string(name), role, std::move(axes), std::move(shape), {begin, begin + size}});
     };
-    for (const FieldPart& part : field_parts(field_kind, dim)) {
+    for (const FieldPart& part : field<double>().parts()) {
       std::vector<std::string> axes = {"layers"};
-      std::vector<Index> shape = {layers};
+      std::vector<Index> shape = {sets};
       if (stage_controls) {
         axes.push_back("stages");
         shape.push_back(stages);
       }
-      axes.insert(axes.end(), part.shape.size(), "dim");
+      axes.insert(axes.end(), part.axes.begin(), part.axes.end());
       shape.insert(shape.end(), part.shape.begin(), part.shape.end());
       add(part.name, Role::field, axes, shape);
-      parts.back().multiplies_states = part.shape.size() == 2;
+      parts.back().multiplies_states = part.multiplies_states;
       const Range place = parts.back().place;
-      field_sets.push_back({place.begin, (place.end - place.begin) / (layers * control_stages)});
+      field_sets.push_back({place.begin, (place.end - place.begin) / (sets * control_stages)});
     }
     add("h", Role::steps, {"layers"}, {residual ? layers : 0});
     add("W", Role::readout, {"outputs", "dim"}, {outputs, dim});
     add("mu", Role::readout, {"outputs"}, {outputs});
   }
 };
-
-/// f(layer, stage) for every set of the field's controls.
-template <class F>
-void for_each_set(const Network& net, const F& f) {
-  for (Index j = 0; j < net.layers; ++j)
-    for (Index i = 0; i < net.control_stages; ++i) f(j, i);
-}
 
 /// One vector of controls, or of anything of their shape, seen by its parts. Null is a zero direction. E is T
 /// or const T.
@@ -170,15 +182,21 @@ class Controls {
   explicit operator bool() const { return u_ != nullptr; }
 
   /// What the field takes at stage i of layer j.
-  StageControls<E> at(Index j, Index i) const {
-    std::array<E*, most_field_parts> starts{};
-    if (u_)
-      for (std::size_t p = 0; p < net_.field_sets.size(); ++p) starts[p] = set(net_.field_sets[p], j, i);
-    return {starts, net_.dim};
+  StageControls<E> at(Index j, Index i) const { return set(net_.set_of(j), net_.stage_controls ? i : 0); }
+  /// The field's controls number `set`, of stage i where stages have their own.
+  StageControls<E> set(Index set, Index i) const {
+    StageControls<E> controls;
+    for (std::size_t p = 0; u_ && p < net_.field_sets.size(); ++p) {
+      const auto [begin, size] = net_.field_sets[p];
+      controls.parts[p] = u_ + begin + (set * net_.control_stages + i) * size;
+    }
+    return controls;
   }
-  /// Sets that to 0.
+  /// Sets what the field takes at stage i of layer j to 0.
   void clear(Index j, Index i) const {
-    for (const Network::Sets& sets : net_.field_sets) std::fill_n(set(sets, j, i), sets.size, E(0));
+    const StageControls<E> controls = at(j, i);
+    for (std::size_t p = 0; p < net_.field_sets.size(); ++p)
+      std::fill_n(controls.parts[p], net_.field_sets[p].size, E(0));
   }
   E& h(Index j) const { return u_[net_.steps().begin + j]; }
   MatrixView<E> W() const { return {u_ + net_.steps().end, net_.outputs, net_.dim}; }
@@ -187,10 +205,13 @@ class Controls {
  private:
   const Network& net_;
   E* u_;
-
-  E* set(const Network::Sets& sets, Index j, Index i) const {
-    return u_ + sets.begin + net_.set_number(j, i) * sets.size;
-  }
 };
+
+/// f(set, stage) for every set of the field's controls.
+template <class F>
+void for_each_set(const Network& net, const F& f) {
+  for (Index set = 0; set < net.sets; ++set)
+    for (Index i = 0; i < net.control_stages; ++i) f(set, i);
+}
 
 }  // namespace ocdl

@@ -82,7 +82,7 @@ void start_sum(const Network& net, const Shards& shards, Index samples, T* gradi
 /// Whether sweeps can show that all controls and the gradient are finite: where states are wide and samples
 /// few, to look through them would take a while.
 inline bool may_show_finite(const Network& net, const BlockPlan& plan, Index samples) {
-  return plan.by_team && block_count(plan, samples) == 1 && !is_mapped(net.field_kind) &&
+  return plan.by_team && block_count(plan, samples) == 1 && !traits_of(net.field_kind).is_mapped &&
          net.uses_all_controls();
 }
 
@@ -155,163 +155,161 @@ class PullBack {
 
   /// A worker's memory: the same pieces for every block.
   struct Memory {
-    T *trajectory, *stage, *costate, *outputs, *output_slopes, *seed_scratch, *tile_values, *gradient;
+    T *trajectory, *seed_scratch, *tile_values, *gradient;
+    Plane<T> stage, costate, outputs, output_slopes;
     AdjointScratch<T> adjoint;
   };
 
-  Index plane() const { return plane_stride<T>(net_.dim * plan_.samples); }
   /// Without derivatives a state is overwritten by the next one.
   Index stored_layers() const { return out_.any() ? net_.layers : 0; }
+  TrajectoryShape trajectory_shape() const {
+    TrajectoryShape shape = net_.trajectory_shape(plan_.storage);
+    shape.layers = stored_layers();
+    return shape;
+  }
 
-  Memory carve(Carver<T>&& carver, int rank) const { return carve(carver, rank); }
-  Memory carve(Carver<T>& carver, int rank) const {
+  Memory allocate(Arena<T>&& arena, Index tiles, int rank) const { return allocate(arena, tiles, rank); }
+  /// Views of a block of so many tiles, for thread `rank` of its team.
+  Memory allocate(Arena<T>& arena, Index tiles, int rank) const {
     constexpr Index wide = sizeof(Wide<T>) / sizeof(T);
-    const Index tiles = plan_.samples / tile_width<T>;
-    const bool backward = out_.any();
+    const Index most_tiles = plan_.samples / tile_width<T>;
+    const Index if_backward = out_.any() ? 1 : 0;
+    const Field<T> field = net_.field<T>();
+    const Index hidden_rows = field.hidden().rows;
+    const auto planes = [&](Index count, Index rows) {
+      const Index stride = plane_stride<T>(rows * plan_.samples);
+      return Planes<T>(Plane<T>(arena.allocate(count * stride), rows, tiles), stride);
+    };
     Memory m;
-    m.trajectory = carver.take(
-        plane() * Trajectory<T>::planes(stored_layers(), net_.stages, net_.detail_planes(), plan_.storage));
-    m.stage = carver.take(plane());
-    m.outputs = carver.take(net_.outputs * plan_.samples);
-    m.output_slopes = carver.take(net_.outputs * plan_.samples);
-    m.seed_scratch = carver.take(seed_ ? tiles * seed_->scratch_size() : 0);
-    m.tile_values = carver.take(tiles * wide);
-    m.costate = carver.take(backward ? plane() : 0);
-    m.adjoint.cotangent = carver.take(backward ? (net_.largest_group ? net_.stages : 1) * plane() : 0);
-    m.adjoint.delta = carver.take(backward ? plane() : 0);
-    m.adjoint.rotated = carver.take(backward && Field<T>::rotates(net_.field_kind) ? plane() : 0);
-    m.adjoint.stage = m.stage;
-    m.adjoint.eta = carver.take(backward ? net_.stages * plane() : 0);
-    m.adjoint.panels = carver.take(backward ? panel::transposed_size<T>(net_.dim, tiles) : 0);
-    m.adjoint.tile_dots = carver.take(backward ? tiles * lanes<T> : 0);
+    m.trajectory = arena.allocate(Trajectory<T>::size(trajectory_shape(), plan_.samples));
+    m.stage = planes(1, net_.dim)[0];
+    m.outputs = planes(1, net_.outputs)[0];
+    m.output_slopes = planes(1, net_.outputs)[0];
+    m.seed_scratch = arena.allocate(seed_ ? most_tiles * seed_->scratch_size() : 0);
+    m.tile_values = arena.allocate(most_tiles * wide);
+    m.costate = planes(if_backward, net_.dim)[0];
+    m.adjoint.stage_cotangents = planes(if_backward * (net_.largest_group ? net_.stages : 1), net_.dim);
+    m.adjoint.cotangents.hidden = planes(if_backward, hidden_rows)[0];
+    m.adjoint.cotangents.rotated = planes(if_backward && field.needs_rotated_cotangent(), net_.dim)[0];
+    m.adjoint.state = m.stage;
+    m.adjoint.eta = planes(if_backward * net_.stages, net_.dim);
+    m.adjoint.panels =
+        arena.allocate(if_backward * panel::transposed_size<T>(std::max(net_.dim, hidden_rows), most_tiles));
+    m.adjoint.tile_dots = arena.allocate(if_backward * most_tiles * lanes<T>);
     // A team adds to the shard's sum itself; a thread with a block of its own hands in one.
-    m.gradient =
-        plan_.by_team ? workspace_.tree.open().vector : carver.take(out_.controls ? net_.control_size() : 0);
+    m.gradient = plan_.by_team ? workspace_.tree.open().vector
+                               : arena.allocate(out_.controls ? net_.control_size() : 0);
     if (!out_.controls) m.gradient = nullptr;
     const Index equations = StageEquations<T>::scratch_size(net_);
-    carver.take(rank * (panel::scratch_size<T>() + equations));
-    m.adjoint.product = carver.take(panel::scratch_size<T>());
-    m.adjoint.equations = carver.take(equations);
+    arena.allocate(rank * (panel::scratch_size<T>() + equations));
+    m.adjoint.product = arena.allocate(panel::scratch_size<T>());
+    m.adjoint.equations = arena.allocate(equations);
     return m;
   }
 
-  StageScratch<T> stage_scratch(const Memory& memory, Index offset) const {
-    return {memory.stage + offset, memory.adjoint.product, memory.adjoint.equations,
-            memory.adjoint.stop_token};
+  StageScratch<T> stage_scratch(const Memory& memory) const {
+    return {memory.stage, memory.adjoint.product, memory.adjoint.equations, memory.adjoint.stop_token};
   }
 
   Index memory_size(int threads) const {
-    Carver<T> counter(nullptr);
-    carve(counter, plan_.by_team ? threads - 1 : 0);
+    Arena<T> counter(nullptr);
+    allocate(counter, 0, plan_.by_team ? threads - 1 : 0);
     return counter.used();
   }
 
   void process(const Block& block, const Team& team, int worker) {
-    Memory memory = carve(Carver<T>(workspace_.memory(worker)), team.rank());
-    const Share<T> share = Share<T>::of(team, block.samples);
-    const Trajectory<T> trajectory(memory.trajectory, plane(), stored_layers(), net_.stages,
-                                   net_.detail_planes(), plan_.storage);
+    const ThreadSlice<T> own = ThreadSlice<T>::of(team, block.samples);
+    Memory memory = allocate(Arena<T>(workspace_.memory(worker)), own.block_tiles, team.rank());
+    const Trajectory<T> trajectory(memory.trajectory, trajectory_shape(), plan_.samples, own.block_tiles);
     const bool is_caller = worker == 0 && team.rank() == 0;
     memory.adjoint.stop_token = {workspace_.stop_source, is_caller};
-    if (!run_forward(block, share, trajectory, memory, is_caller)) return;
-    if (seed_) run_seed(block, share, trajectory.state(stored_layers()), memory);
-    if (out_.any()) run_backward(block, share, trajectory, memory, is_caller);
+    if (!run_forward(block, own, trajectory, memory, is_caller)) return;
+    if (seed_) run_seed(block, own, trajectory.state(stored_layers()), memory);
+    if (out_.any()) run_backward(block, own, trajectory, memory, is_caller);
   }
 
   /// Whether it came to its end.
-  bool run_forward(const Block& block, const Share<T>& share, const Trajectory<T>& trajectory,
+  bool run_forward(const Block& block, const ThreadSlice<T>& own, const Trajectory<T>& trajectory,
                    const Memory& memory, bool is_caller) {
-    const Index offset = share.offset(net_.dim);
-    const Range samples = share.samples_from(block.first);
-    rows_to_plane(X_ + samples.begin * net_.features, samples.end - samples.begin, net_.features, net_.dim,
-                  trajectory.state(0) + offset);
+    const Range rows = own.samples_from(block.first);
+    rows_to_plane<T>(X_ + rows.begin * net_.features, rows.size(), net_.features,
+                     trajectory.state(0).slice(own));
     for (Index j = 0; j < net_.layers; ++j) {
-      if (!share.team.agree(should_continue(workspace_, net_, share, is_caller), should_continue_))
-        return false;
-      const T* y = trajectory.state(std::min(j, stored_layers())) + offset;
-      T* next = trajectory.state(std::min(j + 1, stored_layers())) + offset;
-      const Stages<T> stages = trajectory.stages(j, offset);
-      integrator_.step(j, y, stages, next, stage_scratch(memory, offset), share);
+      if (!own.team.agree(should_continue(workspace_, net_, own, is_caller), should_continue_)) return false;
+      integrator_.step(j, trajectory.state(std::min(j, stored_layers())), trajectory.stages(j),
+                       trajectory.state(std::min(j + 1, stored_layers())), stage_scratch(memory), own);
     }
     return true;
   }
 
-  void run_seed(const Block& block, const Share<T>& share, const T* final_state, const Memory& memory) const {
-    const Index offset = share.offset(net_.outputs);
-    if (seed_->needs_outputs())
-      read_out(net_, u_, final_state + share.offset(net_.dim), memory.outputs + offset, share);
-    seed_->evaluate(block, {share.first, share.first + share.tiles}, memory.outputs + offset,
-                    out_.any() ? memory.output_slopes + offset : nullptr,
-                    memory.seed_scratch + share.first * seed_->scratch_size(),
-                    reinterpret_cast<Wide<T>*>(memory.tile_values) + share.first);
+  void run_seed(const Block& block, const ThreadSlice<T>& own, const Plane<const T>& final_state,
+                const Memory& memory) const {
+    if (seed_->needs_outputs()) read_out<T>(u_, final_state, memory.outputs, own);
+    seed_->evaluate(block, own.range(), memory.outputs.slice(own).data(),
+                    out_.any() ? memory.output_slopes.slice(own).data() : nullptr,
+                    memory.seed_scratch + own.first * seed_->scratch_size(),
+                    reinterpret_cast<Wide<T>*>(memory.tile_values) + own.first);
   }
 
-  void run_backward(const Block& block, const Share<T>& share, const Trajectory<T>& trajectory,
+  void run_backward(const Block& block, const ThreadSlice<T>& own, const Trajectory<T>& trajectory,
                     const Memory& memory, bool is_caller) {
-    const Index offset = share.offset(net_.dim);
-    const Range samples = share.samples_from(block.first);
-    const Index count = samples.end - samples.begin;
+    const Range rows = own.samples_from(block.first);
     const bool accumulate = plan_.by_team && block.number > 0;
-    T* p = memory.costate;
-    pull_back_outputs(share, trajectory.state(net_.layers), memory, accumulate);
-    add_state_slopes(net_.layers, p + offset, samples);
-    costate_rows_.write(net_.layers, p + offset, samples.begin, count);
+    const Plane<T> p = memory.costate, own_p = p.slice(own);
+    pull_back_outputs(own, trajectory.state(net_.layers), memory, accumulate);
+    add_state_slopes(net_.layers, own_p, rows);
+    costate_rows_.write(net_.layers, own_p, rows);
 
     const Adjoint<T> adjoint(net_, swept_, memory.gradient, accumulate);
     bool finite = true;
     for (Index j = net_.layers - 1; j >= 0; --j) {
-      if (!share.team.agree(should_continue(workspace_, net_, share, is_caller), should_continue_)) return;
-      const T* y = trajectory.state(j);
+      if (!own.team.agree(should_continue(workspace_, net_, own, is_caller), should_continue_)) return;
+      const Plane<const T> y = trajectory.state(j);
+      const Stages<T> stages = trajectory.stages(j);
       if (trajectory.storage() == Storage::states_only)
-        integrator_.evaluate_stages(j, y + offset, trajectory.stages(j, offset),
-                                    stage_scratch(memory, offset), share);
-      finite &= adjoint.step(j, y, trajectory, p, memory.adjoint, share);
-      add_state_slopes(j, p + offset, samples);
-      costate_rows_.write(j, p + offset, samples.begin, count);
+        integrator_.evaluate_stages(j, y, stages, stage_scratch(memory), own);
+      finite &= adjoint.step(j, y, stages, p, memory.adjoint, own);
+      add_state_slopes(j, own_p, rows);
+      costate_rows_.write(j, own_p, rows);
     }
-    if (plan_.by_team) {
-      const Index end = offset + share.tiles * net_.dim * tile_width<T>;
-      if (!finite || first_non_finite(p, offset, end) >= 0) seen_finite_ = false;
-    }
+    if (plan_.by_team && (!finite || first_non_finite(own_p.data(), 0, own_p.size()) >= 0))
+      seen_finite_ = false;
     if (out_.inputs)
-      plane_to_rows(p + offset, count, net_.features, net_.dim, out_.inputs + samples.begin * net_.features);
+      plane_to_rows<T>(own_p, rows.size(), net_.features, out_.inputs + rows.begin * net_.features);
   }
 
   /// p = W^T slopes of the outputs, and the gradient of the readout; 0 where the outputs do not count.
-  void pull_back_outputs(const Share<T>& share, const T* final_state, const Memory& memory,
+  void pull_back_outputs(const ThreadSlice<T>& own, const Plane<const T>& final_state, const Memory& memory,
                          bool accumulate) const {
-    T* p = memory.costate + share.offset(net_.dim);
     const Controls<T> du = net_.split(memory.gradient);
     if (!seed_) {
-      std::fill_n(p, share.tiles * net_.dim * tile_width<T>, T(0));
-      if (du && !accumulate && share.team.rank() == 0) {
+      const Plane<T> own_p = memory.costate.slice(own);
+      std::fill_n(own_p.data(), own_p.size(), T(0));
+      if (du && !accumulate && own.team.rank() == 0) {
         du.W().setZero();
         du.mu().setZero();
       }
       return;
     }
     if (du)
-      outer_product(net_.outputs, net_.dim, memory.output_slopes, final_state, share, accumulate,
-                    du.W().data(), du.mu().data(), memory.adjoint.panels);
-    transposed_product(net_.outputs, net_.dim, u_.W().data(),
-                       memory.output_slopes + share.offset(net_.outputs), p, share, memory.adjoint.product);
+      outer_product(memory.output_slopes, final_state, own, accumulate, du.W(), du.mu().data(),
+                    memory.adjoint.panels);
+    transposed_product(u_.W(), memory.output_slopes, memory.costate, own, memory.adjoint.product);
   }
 
   /// Adds the slopes of state j, if there are any, to its costate; the padding keeps its 0.
-  void add_state_slopes(Index j, T* p, const Range& samples) const {
+  void add_state_slopes(Index j, const Plane<T>& p, const Range& rows) const {
     const T* row = state_slopes_.of(j, net_, samples_);
     if (!row) return;
-    row += samples.begin * net_.dim;
+    row += rows.begin * net_.dim;
     constexpr Index width = tile_width<T>;
-    for (Index s = 0; s < samples.end - samples.begin; ++s, row += net_.dim) {
-      T* lane = p + s / width * net_.dim * width + s % width;
-      for (Index i = 0; i < net_.dim; ++i) lane[i * width] += row[i];
-    }
+    for (Index s = 0; s < rows.size(); ++s, row += net_.dim)
+      p.tile(s / width).col(s % width) += Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>(row, net_.dim);
   }
 
   /// Adds a block to its shard, and a complete shard to those before it.
   void merge(const Block& block, const Team& team, int worker) {
-    if (team.rank() == 0) add_to_shard(block, carve(Carver<T>(workspace_.memory(worker)), 0));
+    if (team.rank() == 0) add_to_shard(block, allocate(Arena<T>(workspace_.memory(worker)), 0, 0));
     if (block.ends_shard) workspace_.tree.close(team);
   }
 
@@ -329,7 +327,7 @@ template <class T>
 Wide<T> PullBack<T>::run() {
   start_sum(net_, plan_.shards, samples_, out_.controls, workspace_);
   add_up();
-  if (out_.controls) pull_back_controls(net_, out_.controls);
+  if (out_.controls) transpose_field_map(net_, out_.controls);
   return workspace_.tree.finished()[0].value;
 }
 

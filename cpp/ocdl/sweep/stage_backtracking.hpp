@@ -17,12 +17,12 @@ class StageBacktracking {
  public:
   static constexpr int most_evaluations = 120;
 
-  StageBacktracking(const StageSystem<T, Dim, Group>& system, const StageTile<T>& tile, Index at,
+  StageBacktracking(const StageSystem<T, Dim, Group>& system, const StageTile<T>& tile, PackPosition at,
                     LaneMask<T> active)
       : system_(system), tile_(tile), at_(at), active_(active) {
     system_.for_entries([&](Index i, Index r, Index) {
       T* k = system_.stage_value(tile_.stages, i, r, at_);
-      const Pack<T> value = load(tile_.scratch.value(i) + r * tile_width<T> + at_);
+      const Pack<T> value = load(system_.entry(tile_.scratch.values[i], r, at_));
       store<T>(k, select(active_, value, load(k)));
     });
   }
@@ -51,8 +51,8 @@ class StageBacktracking {
 
     system_.for_entries([&](Index i, Index r, Index n) {
       T* k = system_.stage_value(tile_.stages, i, r, at_);
-      T *base = system_.tile_entry(scratch.base, i, r, at_),
-        *direction = system_.tile_entry(scratch.direction, i, r, at_);
+      T *base = system_.entry(scratch.base[i], r, at_),
+        *direction = system_.entry(scratch.direction[i], r, at_);
       store<T>(base, select(stepping, load(k), load(base)));
       store<T>(direction, select(stepping, load(scratch.x + n), load(direction)));
       const Pack<T> next = fma(to_pack<T>(t_), load(direction), load(base));
@@ -73,7 +73,7 @@ class StageBacktracking {
 
   const StageSystem<T, Dim, Group>& system_;
   const StageTile<T>& tile_;
-  Index at_;
+  PackPosition at_;
   LaneMask<T> active_;
   Values<T> t_ = one();
   Values<T> residual_ = one() * std::numeric_limits<Real>::infinity();  ///< |f - k| before the step

@@ -24,40 +24,43 @@ class StageEquations {
 
   /// What a thread needs beside the product's scratch memory; nothing where the method is explicit.
   static Index scratch_size(const Network& net) {
-    Carver<T> counter(nullptr);
-    if (net.largest_group) System::carve(net, counter);
+    Arena<T> counter(nullptr);
+    if (net.largest_group) System::allocate(net, counter);
     return counter.used();
   }
 
-  /// The k_i at the state y, with the field's details; NaN in the lanes in which no solution is found.
-  [[gnu::noinline]] void solve(const T* y, const Stages<T>& stages, T* product, T* memory, Index tiles,
+  /// The k_i at the state y, with what the field keeps of them; NaN in the lanes in which no solution is
+  /// found.
+  [[gnu::noinline]] void solve(const Plane<const T>& y, const Stages<T>& stages, T* product, T* memory,
                                const StopToken& stop_token) const {
-    const Scratch scratch = carve(memory);
-    system_.for_chunks(tiles, [&](Index offset, Index count) {
-      solve_chunk(y + offset, stages.from(offset), product, scratch, count, stop_token);
+    const Scratch scratch = allocate(memory);
+    system_.for_chunks(y.tiles(), [&](const Range& chunk) {
+      solve_chunk(y.slice(chunk), stages.slice(chunk), product, scratch.slice({0, chunk.size()}), stop_token);
     });
   }
 
-  /// x <- M^-1 x, or M^-T x, for a plane x + i stride of each stage i of the group.
-  [[gnu::noinline]] void solve_linear(bool transposed, const Stages<T>& stages, T* x, Index stride, T* memory,
-                                      Index tiles, const StopToken& stop_token) const {
-    const Scratch scratch = carve(memory);
+  /// x <- M^-1 x, or M^-T x, for the plane x[i] of each stage i of the group.
+  [[gnu::noinline]] void solve_linear(bool transposed, const Stages<T>& all_stages, const Planes<T>& all_x,
+                                      T* memory, const StopToken& stop_token) const {
+    const Scratch all_scratch = allocate(memory);
     const Index first = system_.group().first;
-    system_.for_chunks(tiles, [&](Index offset, Index count) {
+    system_.for_chunks(all_stages.value(0).tiles(), [&](const Range& chunk) {
+      const Scratch scratch = all_scratch.slice({0, chunk.size()});
+      const Stages<T> stages = all_stages.slice(chunk);
+      const Planes<T> x = all_x.slice(chunk);
       for (Index i = 0; i < system_.count(); ++i)
-        system_.field().write_slope(stages.from(offset).planes(first + i), scratch.slope(i), count);
-      system_.for_packs(count, [&](Index at, Index) {
+        system_.field().write_slope(stages[first + i], scratch.slopes[i]);
+      system_.for_packs(chunk.size(), [&](PackPosition at, Index) {
         if (!system_.should_continue(stop_token)) return;
         system_.assemble(transposed, system_.h(), scratch, at, system_.size());
         system_.for_entries([&](Index i, Index r, Index n) {
-          const Index here = offset + at + r * tile_width<T>;
-          const Pack<T> k = load(stages.value(first + i) + here);
+          const Pack<T> k = load(system_.stage_value(stages, i, r, at));
           // k - k is 0, or NaN where the stage has not been solved for: then it has no derivative either.
-          store<T>(scratch.x + n, load(x + (first + i) * stride + here) + (k - k));
+          store<T>(scratch.x + n, load(system_.entry(x[first + i], r, at)) + (k - k));
         });
         system_.solve(scratch);
         system_.for_entries([&](Index i, Index r, Index n) {
-          store<T>(x + (first + i) * stride + offset + at + r * tile_width<T>, load(scratch.x + n));
+          store<T>(system_.entry(x[first + i], r, at), load(scratch.x + n));
         });
       });
     });
@@ -80,51 +83,51 @@ class StageEquations {
   const Network& net_;
   System system_;
 
-  Scratch carve(T* memory) const {
-    Carver<T> carver(memory);
-    return System::carve(net_, carver);
+  Scratch allocate(T* memory) const {
+    Arena<T> arena(memory);
+    return System::allocate(net_, arena);
   }
 
-  void solve_chunk(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch, Index tiles,
+  void solve_chunk(const Plane<const T>& y, const Stages<T>& stages, T* product, const Scratch& scratch,
                    const StopToken& stop_token) const {
-    std::fill_n(scratch.unsolved, tiles * tile_width<T>, T(iterating));
-    system_.guess(y, stages, scratch, product, tiles);
-    iterate<Purpose::main_solution>(quick_steps, y, stages, product, scratch, tiles, stop_token);
-    if (any_unsolved(scratch, 0, tiles)) solve_rest(y, stages, product, scratch, tiles, stop_token);
+    std::fill_n(scratch.unsolved, y.tiles() * tile_width<T>, T(iterating));
+    system_.guess(y, stages, scratch, product);
+    iterate<Purpose::main_solution>(quick_steps, y, stages, product, scratch, stop_token);
+    if (any_unsolved(scratch, 0, y.tiles())) solve_rest(y, stages, product, scratch, stop_token);
     // The values have converged. Whatever a number carries along is exact one step later.
     if constexpr (!std::floating_point<T>)
-      iterate<Purpose::derivatives>(1, y, stages, product, scratch, tiles, stop_token);
-    system_.write_states(y, stages, system_.group().last, scratch, tiles);
+      iterate<Purpose::derivatives>(1, y, stages, product, scratch, stop_token);
+    system_.write_states(y, stages, system_.group().last, scratch);
     for (Index i = 0; i < system_.count(); ++i)
-      system_.evaluate(i, stages.planes(system_.group().first + i), scratch, product, tiles);
-    replace_unsolved(T(std::numeric_limits<Real>::quiet_NaN()), stages, scratch, tiles);
+      system_.evaluate(i, stages[system_.group().first + i], scratch, product);
+    replace_unsolved(T(std::numeric_limits<Real>::quiet_NaN()), stages, scratch);
   }
 
   /// The lanes in which the first steps have not led to a solution.
-  [[gnu::noinline]] void solve_rest(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch,
-                                    Index tiles, const StopToken& stop_token) const {
-    solve_tiles<StageBacktracking<T, Dim, Group>>(y, stages, product, scratch, tiles, stop_token);
-    solve_tiles<StagePath<T, Dim, Group>>(y, stages, product, scratch, tiles, stop_token);
-    if (!replace_unsolved(T(0), stages, scratch, tiles)) return;
-    iterate<Purpose::any_solution>(most_steps, y, stages, product, scratch, tiles, stop_token);
+  [[gnu::noinline]] void solve_rest(const Plane<const T>& y, const Stages<T>& stages, T* product,
+                                    const Scratch& scratch, const StopToken& stop_token) const {
+    solve_tiles<StageBacktracking<T, Dim, Group>>(y, stages, product, scratch, stop_token);
+    solve_tiles<StagePath<T, Dim, Group>>(y, stages, product, scratch, stop_token);
+    if (!replace_unsolved(T(0), stages, scratch)) return;
+    iterate<Purpose::any_solution>(most_steps, y, stages, product, scratch, stop_token);
   }
 
   /// k <- k + M^-1 (f - k), so many times, in the lanes that are iterating; for the derivatives in all.
   template <Purpose purpose>
-  void iterate(int steps, const T* y, const Stages<T>& stages, T* product, const Scratch& scratch,
-               Index tiles, const StopToken& stop_token) const {
+  void iterate(int steps, const Plane<const T>& y, const Stages<T>& stages, T* product,
+               const Scratch& scratch, const StopToken& stop_token) const {
     for (bool is_iterating = true; is_iterating && steps > 0; --steps)
-      is_iterating = newton_step<purpose>(y, stages, product, scratch, tiles, stop_token);
+      is_iterating = newton_step<purpose>(y, stages, product, scratch, stop_token);
   }
 
   /// One such step. Whether any lane goes on.
   template <Purpose purpose>
-  bool newton_step(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch, Index tiles,
+  bool newton_step(const Plane<const T>& y, const Stages<T>& stages, T* product, const Scratch& scratch,
                    const StopToken& stop_token) const {
-    system_.write_states(y, stages, system_.group().last, scratch, tiles);
-    system_.evaluate_beside(stages, scratch, product, tiles);
+    system_.write_states(y, stages, system_.group().last, scratch);
+    system_.evaluate_beside(stages, scratch, product);
     bool is_iterating = false;
-    system_.for_packs(tiles, [&](Index at, Index number) {
+    system_.for_packs(y.tiles(), [&](PackPosition at, Index number) {
       T* unsolved = scratch.unsolved + number * lanes<T>;
       const LaneMask<T> moving = value_size<T>(load(unsolved)) == Values<T>{} + iterating;
       constexpr bool moves_all = purpose == Purpose::derivatives;
@@ -162,20 +165,20 @@ class StageEquations {
   }
 
   template <class Method>
-  void solve_tiles(const T* y, const Stages<T>& stages, T* product, const Scratch& scratch, Index tiles,
+  void solve_tiles(const Plane<const T>& y, const Stages<T>& stages, T* product, const Scratch& scratch,
                    const StopToken& stop_token) const {
-    for (Index t = 0; t < tiles; ++t) {
+    for (Index t = 0; t < y.tiles(); ++t) {
       if (!any_unsolved(scratch, t, t + 1)) continue;
-      const Index offset = system_.field().run(t);
-      solve_tile<Method>(system_, {y + offset, stages.from(offset), scratch.from(offset)}, product,
+      const Range tile{t, t + 1};
+      solve_tile<Method>(system_, {y.slice(tile), stages.slice(tile), scratch.slice(tile)}, product,
                          scratch.unsolved + t * tile_width<T>, stop_token);
     }
   }
 
   /// Sets the k_i of unsolved lanes to a number, and these lanes to iterating. Whether there are any.
-  bool replace_unsolved(T value, const Stages<T>& stages, const Scratch& scratch, Index tiles) const {
+  bool replace_unsolved(T value, const Stages<T>& stages, const Scratch& scratch) const {
     bool any = false;
-    system_.for_packs(tiles, [&](Index at, Index number) {
+    system_.for_packs(stages.value(0).tiles(), [&](PackPosition at, Index number) {
       T* unsolved = scratch.unsolved + number * lanes<T>;
       const LaneMask<T> replaced = value_size<T>(load(unsolved)) > Values<T>{};
       if (!any_lane(replaced)) return;

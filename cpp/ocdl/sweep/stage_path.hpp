@@ -17,13 +17,14 @@ class StagePath {
  public:
   static constexpr int most_evaluations = 2000;
 
-  StagePath(const StageSystem<T, Dim, Group>& system, const StageTile<T>& tile, Index at, LaneMask<T> active)
+  StagePath(const StageSystem<T, Dim, Group>& system, const StageTile<T>& tile, PackPosition at,
+            LaneMask<T> active)
       : system_(system), tile_(tile), at_(at), active_(active) {
     Values<T> size{};
     system_.for_entries([&](Index i, Index r, Index) {
-      const Pack<T> value = load(tile_.scratch.value(i) + r * tile_width<T> + at_);
+      const Pack<T> value = load(system_.entry(tile_.scratch.values[i], r, at_));
       size += value_size<T>(value);
-      store<T>(system_.tile_entry(tile_.scratch.base, i, r, at_), value);
+      store<T>(system_.entry(tile_.scratch.base[i], r, at_), value);
       T* k = system_.stage_value(tile_.stages, i, r, at_);
       store<T>(k, select(active_, value, load(k)));
     });
@@ -60,8 +61,7 @@ class StagePath {
     s_ = select(active_, s, s_);
     base_s_ = select(solved, s, base_s_);
     system_.for_entries([&](Index i, Index r, Index n) {
-      T *k = system_.stage_value(tile_.stages, i, r, at_),
-        *base = system_.tile_entry(scratch.base, i, r, at_);
+      T *k = system_.stage_value(tile_.stages, i, r, at_), *base = system_.entry(scratch.base[i], r, at_);
       const Pack<T> next = select(active_, load(k) + load(scratch.x + n), load(k));
       store<T>(k, next);
       store<T>(base, select(solved, next, load(base)));
@@ -88,7 +88,7 @@ class StagePath {
 
   const StageSystem<T, Dim, Group>& system_;
   const StageTile<T>& tile_;
-  Index at_;
+  PackPosition at_;
   LaneMask<T> active_;
   LaneMask<T> is_last_ = Values<T>{} == Values<T>{};  ///< s stays as it is: at the start, and for s = 1
   Values<T> weight_;                                  ///< of k, to be compared with s: 1 / |f(y)|
@@ -122,7 +122,7 @@ class StagePath {
           derivative = fnma(load(jacobian + (r * system_.dim() + c) * lanes<T>),
                             system_.sum_group(system_.h(), i, tile_.stages, c, at_), derivative);
         store<T>(entry(i * system_.dim() + r, size), derivative);
-        const Pack<T> tangent = load(system_.tile_entry(scratch.direction, i, r, at_));
+        const Pack<T> tangent = load(system_.entry(scratch.direction[i], r, at_));
         store<T>(entry(size, i * system_.dim() + r),
                  select(is_last_, Pack<T>{}, tangent * to_pack<T>(weight_ * weight_)));
       }
@@ -140,7 +140,7 @@ class StagePath {
     solve_bordered();
     const Values<T> inverse = one() / norm(x);
     system_.for_entries([&](Index i, Index r, Index n) {
-      T* direction = system_.tile_entry(tile_.scratch.direction, i, r, at_);
+      T* direction = system_.entry(tile_.scratch.direction[i], r, at_);
       store<T>(direction, select(moving, load(x + n) * to_pack<T>(inverse), load(direction)));
     });
     tangent_s_ = select(moving, values<T>(load(x + size * lanes<T>)) * inverse, tangent_s_);
@@ -156,9 +156,8 @@ class StagePath {
     corrected_ = select(moving, Values<T>{}, corrected_);
     system_.for_entries([&](Index i, Index r, Index) {
       T* k = system_.stage_value(tile_.stages, i, r, at_);
-      const Pack<T> next =
-          fma(to_pack<T>(step_), load(system_.tile_entry(tile_.scratch.direction, i, r, at_)),
-              load(system_.tile_entry(tile_.scratch.base, i, r, at_)));
+      const Pack<T> next = fma(to_pack<T>(step_), load(system_.entry(tile_.scratch.direction[i], r, at_)),
+                               load(system_.entry(tile_.scratch.base[i], r, at_)));
       store<T>(k, select(moving, next, load(k)));
     });
   }

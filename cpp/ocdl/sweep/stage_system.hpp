@@ -14,21 +14,23 @@ namespace ocdl {
 /// and the system of one pack of samples, which may have one more unknown.
 template <class T>
 struct StageSystemScratch {
-  T *states, *values, *slopes;
-  T* unsolved;          ///< a pack for each pack of samples, see StageEquations
-  T *base, *direction;  ///< of a tile, see StageBacktracking and StagePath
+  Planes<T> states, values;   ///< one for each stage of the group
+  Planes<T> slopes;           ///< the same, with the rows of the field's hidden planes
+  T* unsolved;                ///< a pack for each pack of samples, see StageEquations
+  Planes<T> base, direction;  ///< of a tile, see StageBacktracking and StagePath
   T *matrix, *jacobian, *x;
-  Index plane;
 
-  T* state(Index i) const { return states + i * plane; }
-  T* value(Index i) const { return values + i * plane; }
-  T* slope(Index i) const { return slopes + i * plane; }
-  /// The same with the planes of the chunk from another tile on.
-  StageSystemScratch from(Index offset) const {
+  /// The same with the planes of the chunk for some of its tiles.
+  StageSystemScratch slice(const Range& tiles) const {
     StageSystemScratch other = *this;
-    for (T** planes : {&other.states, &other.values, &other.slopes}) *planes += offset;
+    for (Planes<T>* planes : {&other.states, &other.values, &other.slopes}) *planes = planes->slice(tiles);
     return other;
   }
+};
+
+/// A pack of samples of a plane.
+struct PackPosition {
+  Index tile, lane;
 };
 
 /// The equations of a group of stages of one layer,
@@ -51,16 +53,20 @@ class StageSystem {
   StageSystem(const Network& network, const Controls<const T>& controls, Index layer, const StageGroup& group)
       : net_(network), field_(network.field<T>()), u_(controls), j_(layer), group_(group) {}
 
-  static Scratch carve(const Network& net, Carver<T>& carver) {
+  static Scratch allocate(const Network& net, Arena<T>& arena) {
     const Index tiles = chunk_tiles(net), stages = net.largest_group, size = stages * net.dim;
+    const auto planes = [&](Index rows, Index of_tiles) {
+      const Index plane = rows * of_tiles * tile_width<T>;
+      return Planes<T>({arena.allocate(stages * plane), rows, of_tiles}, plane);
+    };
     Scratch s;
-    s.plane = tiles * net.dim * tile_width<T>;
-    for (T** planes : {&s.states, &s.values, &s.slopes}) *planes = carver.take(stages * s.plane);
-    s.unsolved = carver.take(tiles * tile_width<T>);
-    for (T** planes : {&s.base, &s.direction}) *planes = carver.take(size * tile_width<T>);
-    s.matrix = carver.take((size + 1) * (size + 1) * lanes<T>);
-    s.jacobian = carver.take(net.dim * net.dim * lanes<T>);
-    s.x = carver.take((size + 1) * lanes<T>);
+    for (Planes<T>* of_state : {&s.states, &s.values}) *of_state = planes(net.dim, tiles);
+    s.slopes = planes(net.field<T>().hidden().rows, tiles);
+    s.unsolved = arena.allocate(tiles * tile_width<T>);
+    for (Planes<T>* of_tile : {&s.base, &s.direction}) *of_tile = planes(net.dim, 1);
+    s.matrix = arena.allocate((size + 1) * (size + 1) * lanes<T>);
+    s.jacobian = arena.allocate(net.dim * net.dim * lanes<T>);
+    s.x = arena.allocate((size + 1) * lanes<T>);
     return s;
   }
 
@@ -79,19 +85,19 @@ class StageSystem {
     return stop_token.should_continue(unknowns * unknowns * unknowns / 6);
   }
 
-  /// f(offset, tiles) for parts of a run of tiles.
+  /// f(tiles) for chunks of so many tiles.
   template <class F>
   void for_chunks(Index tiles, const F& f) const {
-    const Index most = chunk_tiles(net_);
-    for (Index t = 0; t < tiles; t += most) f(field_.run(t), std::min(most, tiles - t));
+    const Index longest = chunk_tiles(net_);
+    for (Index t = 0; t < tiles; t += longest) f(Range{t, std::min(t + longest, tiles)});
   }
 
-  /// f(at, number) for the packs of a chunk, whose first numbers stand at `at`.
+  /// f(at, number) for the packs of so many tiles.
   template <class F>
   [[gnu::always_inline]] void for_packs(Index tiles, const F& f) const {
     Index number = 0;
     for (Index t = 0; t < tiles; ++t)
-      for (Index lane = 0; lane < tile_width<T>; lane += lanes<T>) f(field_.run(t) + lane, number++);
+      for (Index lane = 0; lane < tile_width<T>; lane += lanes<T>) f(PackPosition{t, lane}, number++);
   }
 
   /// f(i, r, n) for the unknowns of a pack: component r of stage i of the group stands at n.
@@ -101,20 +107,23 @@ class StageSystem {
       for (Index r = 0; r < dim(); ++r, n += lanes<T>) f(i, r, n);
   }
 
-  /// Component r of stage i of the group, of the pack of samples at `at`: in the k_i, and in planes of a
-  /// tile.
-  T* stage_value(const Stages<T>& stages, Index i, Index r, Index at) const {
-    return stages.value(group_.first + i) + r * tile_width<T> + at;
+  /// Component r of the pack of samples at `at`, of a plane of states.
+  [[gnu::always_inline]] T* entry(const Plane<T>& plane, Index r, PackPosition at) const {
+    return plane.data() + (at.tile * dim() + r) * tile_width<T> + at.lane;
   }
-  T* tile_entry(T* planes, Index i, Index r, Index at) const {
-    return planes + (i * dim() + r) * tile_width<T> + at;
+  [[gnu::always_inline]] const T* entry(const Plane<const T>& plane, Index r, PackPosition at) const {
+    return plane.data() + (at.tile * dim() + r) * tile_width<T> + at.lane;
+  }
+  /// The same of the k_i of stage i of the group.
+  [[gnu::always_inline]] T* stage_value(const Stages<T>& stages, Index i, Index r, PackPosition at) const {
+    return entry(stages.value(group_.first + i), r, at);
   }
 
   /// y_i, from the k_l with l < last.
-  void write_states(const T* y, const Stages<T>& stages, Index last, const Scratch& scratch,
-                    Index tiles) const {
+  void write_states(const Plane<const T>& y, const Stages<T>& stages, Index last,
+                    const Scratch& scratch) const {
     for (Index i = 0; i < count(); ++i) {
-      Combination<T> state(y, scratch.state(i), field_.run(tiles));
+      LinearCombination<T> state(y, scratch.states[i]);
       for (Index l = 0; l < last; ++l)
         state.add(u_.h(j_) * T(net_.tableau.A()(group_.first + i, l)), stages.value(l));
       state.write();
@@ -128,60 +137,63 @@ class StageSystem {
     for (Index l = 0; l < count(); ++l) multiply_add(sum, h * broadcast<T>(T(a(i, l))), load(k(l)));
     return sum;
   }
-  Pack<T> sum_group(const Pack<T>& h, Index i, const Stages<T>& stages, Index r, Index at) const {
+  Pack<T> sum_group(const Pack<T>& h, Index i, const Stages<T>& stages, Index r, PackPosition at) const {
     return sum_group(h, i, [&](Index l) { return stage_value(stages, l, r, at); });
   }
 
-  /// k_i = f(y_i) with the field's details.
-  void evaluate(Index i, const StagePlanes<T>& at, const Scratch& scratch, T* product, Index tiles) const {
-    field_.evaluate(u_.at(j_, group_.first + i), scratch.state(i), at, {}, tiles, product);
+  /// k_i = f(y_i) with what the field keeps of it.
+  void evaluate(Index i, const StagePlanes<T>& at, const Scratch& scratch, T* product) const {
+    field_.evaluate(u_.at(j_, group_.first + i), scratch.states[i], at, {}, ThreadSlice<T>(at.value.tiles()),
+                    product);
   }
 
   /// f(y_i) and the slopes there, while the k_i stay as they are.
-  void evaluate_beside(const Stages<T>& stages, const Scratch& scratch, T* product, Index tiles) const {
+  void evaluate_beside(const Stages<T>& stages, const Scratch& scratch, T* product) const {
     for (Index i = 0; i < count(); ++i) {
-      StagePlanes<T> at = stages.planes(group_.first + i);
-      at.k = scratch.value(i);
-      evaluate(i, at, scratch, product, tiles);
-      field_.write_slope(at, scratch.slope(i), tiles);
+      StagePlanes<T> at = stages[group_.first + i];
+      at.value = scratch.values[i];
+      evaluate(i, at, scratch, product);
+      field_.write_slope(at, scratch.slopes[i]);
     }
   }
 
   /// A first guess of the k_i: the value of the stage before the group, or f(y).
-  void guess(const T* y, const Stages<T>& stages, const Scratch& scratch, T* product, Index tiles) const {
+  void guess(const Plane<const T>& y, const Stages<T>& stages, const Scratch& scratch, T* product) const {
     const Index first = group_.first, before = first - 1;
+    const ThreadSlice<T> all(y.tiles());
     const bool is_shared = !net_.stage_controls, has_value_before = first > 0 && net_.is_live(before);
     for (Index i = 0; !(is_shared && has_value_before) && i < (is_shared ? 1 : count()); ++i) {
-      const T* state = stage_state(net_.tableau, first + i, first, u_.h(j_), y, stages, scratch.state(i),
-                                   field_.run(tiles));
-      field_.evaluate(u_.at(j_, first + i), state, stages.planes(first + i), {}, tiles, product);
+      const Plane<const T> state =
+          stage_state(net_.tableau, first + i, first, u_.h(j_), y, stages, scratch.states[i], all);
+      field_.evaluate(u_.at(j_, first + i), state, stages[first + i], {}, all, product);
     }
     for (Index i = has_value_before ? first : first + 1; is_shared && i < group_.last; ++i)
-      std::copy_n(stages.value(i - 1), field_.run(tiles), stages.value(i));
+      std::copy_n(stages.value(i - 1).data(), y.size(), stages.value(i).data());
   }
 
   /// x = f - k for the pack of samples at `at`, and the sum of its sizes.
   [[gnu::always_inline]] Values<T> write_residual(const Stages<T>& stages, const Scratch& scratch,
-                                                  Index at) const {
+                                                  PackPosition at) const {
     Values<T> sum{};
     for_entries([&](Index i, Index r, Index n) {
-      const Pack<T> entry =
-          load(scratch.value(i) + r * tile_width<T> + at) - load(stage_value(stages, i, r, at));
-      sum += value_size<T>(entry);
-      store<T>(scratch.x + n, entry);
+      const Pack<T> difference = load(entry(scratch.values[i], r, at)) - load(stage_value(stages, i, r, at));
+      sum += value_size<T>(difference);
+      store<T>(scratch.x + n, difference);
     });
     return sum;
   }
 
   /// d_y f at stage i, for the pack of samples at `at`: dim x dim packs in rows.
-  [[gnu::always_inline]] const T* jacobian(Index i, const Scratch& scratch, Index at) const {
-    field_.jacobian(u_.at(j_, group_.first + i), scratch.slope(i) + at, scratch.jacobian);
+  [[gnu::always_inline]] const T* jacobian(Index i, const Scratch& scratch, PackPosition at) const {
+    const Plane<T> slopes = scratch.slopes[i];
+    field_.jacobian(u_.at(j_, group_.first + i), slopes.data() + at.tile * slopes.tile_size() + at.lane,
+                    scratch.jacobian);
     return scratch.jacobian;
   }
 
   /// M or its transpose for the pack of samples at `at`, in rows of `width` packs.
-  [[gnu::always_inline]] void assemble(bool transposed, const Pack<T>& h, const Scratch& scratch, Index at,
-                                       Index width) const {
+  [[gnu::always_inline]] void assemble(bool transposed, const Pack<T>& h, const Scratch& scratch,
+                                       PackPosition at, Index width) const {
     for (Index i = 0; i < count(); ++i) {
       const T* derivative = jacobian(i, scratch, at);
       for (Index l = 0; l < count(); ++l) {
@@ -208,15 +220,15 @@ class StageSystem {
   }
 
   /// How far the step x moves the stages' states, and how large they are.
-  [[gnu::always_inline]] std::pair<Values<T>, Values<T>> measure_step(const T* y, const Pack<T>& h,
+  [[gnu::always_inline]] std::pair<Values<T>, Values<T>> measure_step(const Plane<const T>& y,
+                                                                      const Pack<T>& h,
                                                                       const Scratch& scratch,
-                                                                      Index at) const {
+                                                                      PackPosition at) const {
     Values<T> moved{}, scale{};
     for_entries([&](Index i, Index r, Index) {
-      const Index here = r * tile_width<T> + at;
       moved +=
           value_size<T>(sum_group(h, i, [&](Index l) { return scratch.x + (l * dim() + r) * lanes<T>; }));
-      scale += value_size<T>(load(scratch.state(i) + here)) + value_size<T>(load(y + here));
+      scale += value_size<T>(load(entry(scratch.states[i], r, at))) + value_size<T>(load(entry(y, r, at)));
     });
     return {moved, scale};
   }
@@ -235,10 +247,10 @@ class StageSystem {
   static Index chunk_tiles(const Network& net) { return std::max<Index>(4, 256 / (net.dim * tile_width<T>)); }
 };
 
-/// What there is of one tile: y and the stages begin there.
+/// The planes of one tile.
 template <class T>
 struct StageTile {
-  const T* y;
+  Plane<const T> y;
   Stages<T> stages;
   StageSystemScratch<T> scratch;
 };
@@ -253,30 +265,32 @@ template <class Method, class T, int Dim, int Group>
 [[gnu::noinline]] void solve_tile(const StageSystem<T, Dim, Group>& system, const StageTile<T>& tile,
                                   T* product, T* unsolved, const StopToken& stop_token) {
   if (!system.should_continue(stop_token)) return;
-  const T* y = tile.y;
+  const Plane<const T>& y = tile.y;
   const Stages<T>& stages = tile.stages;
   const StageSystemScratch<T>& scratch = tile.scratch;
-  system.write_states(y, stages, system.group().first, scratch, 1);
-  system.evaluate_beside(stages, scratch, product, 1);
-  const auto marked = [&](Index at) { return value_size<T>(load(unsolved + at)) > Values<T>{}; };
-  Method packs[] = {Method(system, tile, 0, marked(0)), Method(system, tile, lanes<T>, marked(lanes<T>))};
+  system.write_states(y, stages, system.group().first, scratch);
+  system.evaluate_beside(stages, scratch, product);
+  const auto marked = [&](Index lane) { return value_size<T>(load(unsolved + lane)) > Values<T>{}; };
+  Method packs[] = {Method(system, tile, {0, 0}, marked(0)),
+                    Method(system, tile, {0, lanes<T>}, marked(lanes<T>))};
   static_assert(std::size(packs) * lanes<T> == tile_width<T>);
 
   bool is_active = true;
   for (int evaluation = 0; evaluation < Method::most_evaluations && is_active; ++evaluation) {
-    system.write_states(y, stages, system.group().first, scratch, 1);
-    system.for_packs(1, [&](Index at, Index number) {
+    system.write_states(y, stages, system.group().first, scratch);
+    system.for_packs(1, [&](PackPosition at, Index number) {
       const Pack<T> h = packs[number].h();
       system.for_entries([&](Index i, Index r, Index) {
-        T* state = scratch.state(i) + r * tile_width<T> + at;
+        T* state = system.entry(scratch.states[i], r, at);
         store<T>(state, load(state) + system.sum_group(h, i, stages, r, at));
       });
     });
-    system.evaluate_beside(stages, scratch, product, 1);
+    system.evaluate_beside(stages, scratch, product);
     is_active = false;
-    system.for_packs(1, [&](Index at, Index number) {
+    system.for_packs(1, [&](PackPosition at, Index number) {
       if (!any_lane(packs[number].active()) || !system.should_continue(stop_token)) return;
-      store<T>(unsolved + at, select(packs[number].advance(), Pack<T>{}, load(unsolved + at)));
+      T* marks = unsolved + at.lane;
+      store<T>(marks, select(packs[number].advance(), Pack<T>{}, load(marks)));
       is_active |= any_lane(packs[number].active());
     });
   }

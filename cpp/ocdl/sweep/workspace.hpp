@@ -59,16 +59,16 @@ class Workspace {
   std::array<Eigen::Array<T, Eigen::Dynamic, 1>, 2> mapped_controls_;
 };
 
-/// Cuts pieces from a worker's memory, or only counts them where there is none yet. They are whole packs, so
-/// that none of the next piece lies across two cache lines.
+/// Allocates arrays from a worker's memory, or only counts them where there is none yet. They are whole
+/// packs, so that no pack of the next array lies across two cache lines.
 template <class T>
-class Carver {
+class Arena {
  public:
-  explicit Carver(T* memory) : memory_(memory) {}
-  T* take(Index size) {
-    T* piece = memory_ ? memory_ + used_ : nullptr;
+  explicit Arena(T* memory) : memory_(memory) {}
+  T* allocate(Index size) {
+    T* array = memory_ ? memory_ + used_ : nullptr;
     used_ += (size + lanes<T> - 1) / lanes<T> * lanes<T>;
-    return piece;
+    return array;
   }
   Index used() const { return used_; }
 

@@ -18,37 +18,56 @@ constexpr Index plane_stride(Index size) {
   return size < page ? size : size + std::max<Index>(0, apart - size % page);
 }
 
-/// What the forward sweep writes and the backward sweep reads, for one block of samples: y[0..N] and the k_i
-/// of each layer, in memory that somebody else owns.
+/// What a trajectory holds: y[0..N], and of some layers the k_i with what the field keeps of each.
+struct TrajectoryShape {
+  Index dim, layers, stages;
+  HiddenPlanes hidden;
+  Storage storage;
+
+  Index stored_layers() const { return storage == Storage::all_stages ? layers : 1; }
+  /// Numbers in all, where a plane of the state takes `state` and one of the hidden ones `hidden_plane`.
+  Index size(Index state, Index hidden_plane) const {
+    return (layers + 1) * state + stored_layers() * layer_size(state, hidden_plane);
+  }
+  Index layer_size(Index state, Index hidden_plane) const {
+    return stages * (state + hidden.count * hidden_plane);
+  }
+  Index numbers_per_sample() const { return size(dim, hidden.rows); }
+};
+
+/// What the forward sweep writes and the backward sweep reads, for one block of samples. It does not own its
+/// memory.
 template <class T>
 class Trajectory {
  public:
-  /// `details`: planes that the field keeps of a stage beside its value.
-  Trajectory(T* memory, Index plane, Index layers, Index stages, Index details, Storage storage)
-      : states_(memory), plane_(plane), stages_(stages), details_(details), storage_(storage) {
-    stage_planes_ = memory + (layers + 1) * plane;
+  /// `samples`: of the longest block, `tiles`: of this one.
+  Trajectory(T* memory, const TrajectoryShape& shape, Index samples, Index tiles)
+      : memory_(memory),
+        shape_(shape),
+        tiles_(tiles),
+        state_stride_(plane_stride<T>(shape.dim * samples)),
+        hidden_stride_(plane_stride<T>(shape.hidden.rows * samples)) {}
+
+  static Index size(const TrajectoryShape& shape, Index samples) {
+    return shape.size(plane_stride<T>(shape.dim * samples), plane_stride<T>(shape.hidden.rows * samples));
   }
 
-  /// Planes in all.
-  static Index planes(Index layers, Index stages, Index details, Storage storage) {
-    const Index stored_layers = storage == Storage::all_stages ? layers : 1;
-    return layers + 1 + stored_layers * stages * (1 + details);
-  }
-
-  Storage storage() const { return storage_; }
-  T* state(Index j) const { return states_ + j * plane_; }
-  /// The stages of layer j, of which only the tiles from `offset` on are looked at.
-  Stages<T> stages(Index j, Index offset) const {
-    const Index layer_size = stages_ * plane_ * (1 + details_);
-    T* values = stage_planes_ + (storage_ == Storage::all_stages ? j : 0) * layer_size + offset;
-    return {values, values + stages_ * plane_, plane_, details_};
+  Storage storage() const { return shape_.storage; }
+  Plane<T> state(Index j) const { return {memory_ + j * state_stride_, shape_.dim, tiles_}; }
+  Stages<T> stages(Index j) const {
+    T* values =
+        memory_ + (shape_.layers + 1) * state_stride_ +
+        (shape_.storage == Storage::all_stages ? j : 0) * shape_.layer_size(state_stride_, hidden_stride_);
+    T* hidden = shape_.hidden.count ? values + shape_.stages * state_stride_ : nullptr;
+    return {{{values, shape_.dim, tiles_}, state_stride_},
+            {{hidden, shape_.hidden.rows, tiles_}, hidden_stride_},
+            shape_.hidden.count};
   }
 
  private:
-  T* states_;
-  T* stage_planes_;
-  Index plane_, stages_, details_;
-  Storage storage_;
+  T* memory_;
+  TrajectoryShape shape_;
+  Index tiles_, state_stride_, hidden_stride_;
 };
 
 }  // namespace ocdl

@@ -4,7 +4,8 @@
 
 namespace ocdl {
 
-/// weight/2 N/T sum_j |u[j+1] - u[j]|^2 over the parts of the field, K and b.
+/// weight/2 n/T sum_k |u[k+1] - u[k]|^2 over the n sets of the parts of the field: one for each layer, or for
+/// each interval of layers that share their controls.
 struct TimeSmoothness {
   static constexpr std::string_view name = "time_smoothness";
   static constexpr bool nonsmooth = false;
@@ -25,14 +26,14 @@ struct TimeSmoothness {
  private:
   template <class T>
   Wide<T> of_part(const Network& net, const T* values, Index size, T* gradient) const {
-    const Index layer = size / net.layers;
-    const double factor = weight * static_cast<double>(net.layers) / net.horizon;
-    const auto jump = [&](Index n) { return values[n + layer] - values[n]; };
-    const Wide<T> sum = sum_vector<Wide<T>>(size - layer, [&](Wide<T> partial, Index n) {
+    const Index set = size / net.sets;
+    const double factor = weight * static_cast<double>(net.sets) / net.horizon;
+    const auto jump = [&](Index n) { return values[n + set] - values[n]; };
+    const Wide<T> sum = sum_vector<Wide<T>>(size - set, [&](Wide<T> partial, Index n) {
       return fma(Wide<T>(jump(n)), Wide<T>(jump(n)), partial);
     });
-    for (Index n = 0; gradient && n + layer < size; ++n) {
-      gradient[n + layer] = fma(T(factor), jump(n), gradient[n + layer]);
+    for (Index n = 0; gradient && n + set < size; ++n) {
+      gradient[n + set] = fma(T(factor), jump(n), gradient[n + set]);
       gradient[n] = fnma(T(factor), jump(n), gradient[n]);
     }
     return 0.5 * factor * sum;

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <array>
 
-#include "ocdl/kernel/tile.hpp"
+#include "ocdl/kernel/plane.hpp"
 #include "ocdl/parallel.hpp"
 
 /// Linear combinations and inner products of planes: they see only a run of numbers, whole packs of them.
 namespace ocdl {
 
 /// base + sum of coefficient * plane, gathered term by term and written to `out` in one pass; no base: 0.
-/// Terms with coefficient 0 do not count. `out` may be the base.
+/// Terms with coefficient 0 do not count. All planes have the same tiles; `out` may be the base.
 template <class T>
-class Combination {
+class LinearCombination {
   struct Term {
     T coefficient;
     const T* plane;
@@ -22,18 +22,22 @@ class Combination {
   /// So many terms are gathered before they are written.
   static constexpr int capacity = 16;
 
-  Combination(const T* base, T* out, Index size) : base_(base), out_(out), size_(size) {}
-  void add(T coefficient, const T* plane) {
+  /// Without `out` the sum can be read, not written.
+  explicit LinearCombination(const Plane<const T>& base, const Plane<T>& out = {}) : base_(base), out_(out) {
+    assert(!base || !out || base.size() == out.size());
+  }
+  void add(T coefficient, const Plane<const T>& plane) {
+    assert(!base_ || plane.size() == base_.size());
     if (coefficient == T(0)) return;
     if (!base_ && count_ == 0 && coefficient == T(1)) {
       base_ = plane;
       return;
     }
     if (count_ == capacity) write();
-    terms_[static_cast<std::size_t>(count_++)] = {coefficient, plane};
+    terms_[static_cast<std::size_t>(count_++)] = {coefficient, plane.data()};
   }
 
-  /// The sum in `out`.
+  /// Writes the sum to `out`.
   void write() {
     switch (count_) {
       case 0:
@@ -58,16 +62,17 @@ class Combination {
     count_ = 0;
   }
 
-  /// Whether it is its base alone.
+  /// Whether the sum is its base alone.
   bool is_plane() const { return count_ == 0 && base_; }
 
-  /// The sum for kernels that go on with it instead of writing it. It looks at the combination's terms.
+  /// Reads the sum pack by pack, for kernels that go on with it instead of writing it. It refers to the terms
+  /// of the combination.
   class Reader {
    public:
-    explicit Reader(const Combination& sum)
-        : base_(sum.base_), first_(sum.terms_.data()), last_(first_ + sum.count_) {}
+    explicit Reader(const LinearCombination& sum)
+        : base_(sum.base_.data()), first_(sum.terms_.data()), last_(first_ + sum.count_) {}
 
-    /// Packs n, n + stride, ... of the sum. `IsPlane`: it is known to be one.
+    /// Packs n, n + stride, ... of the sum. `IsPlane`: it is known to be its base alone.
     template <bool IsPlane, int count>
     [[gnu::always_inline]] void read(Index n, Index stride, Pack<T> (&sum)[count]) const {
 #pragma GCC unroll 8
@@ -84,32 +89,32 @@ class Combination {
 
    private:
     const T* base_;
-    const typename Combination::Term *first_, *last_;
+    const typename LinearCombination::Term *first_, *last_;
   };
 
   /// The sum as a plane: its base where there is nothing else, or `out`.
-  const T* result() {
+  Plane<const T> result() {
     if (!is_plane()) write();
     return base_;
   }
 
  private:
-  const T* base_;
-  T* out_;
-  Index size_;
+  Plane<const T> base_;
+  Plane<T> out_;
   std::array<Term, capacity> terms_;
   int count_ = 0;
 
   /// Each number is one chain of multiply-adds in the order of the terms, wherever it is interrupted.
   template <int Known>
   void write_terms() const {
+    assert(out_);
     const int count = Known < 0 ? count_ : Known;
     // Copies that a store to `out` cannot change, so that they stay in registers.
     Term terms[Known < 0 ? capacity : std::max(Known, 1)];
     std::copy_n(terms_.begin(), count, terms);
-    const T* const base = base_;
-    T* const out = out_;
-    for (Index n = 0, size = size_; n < size; n += lanes<T>) {
+    const T* const base = base_.data();
+    T* const out = out_.data();
+    for (Index n = 0, size = out_.size(); n < size; n += lanes<T>) {
       Pack<T> sum = base ? load(base + n) : Pack<T>{};
       for (int l = 0; l < count; ++l)
         multiply_add(sum, broadcast<T>(terms[l].coefficient), load(terms[l].plane + n));
@@ -118,17 +123,17 @@ class Combination {
   }
 };
 
-/// A sum whose last term is completed while it is computed: out = before + weight * plane, pack by pack, or
+/// A sum whose last term is added while it is computed: out = before + weight * plane, pack by pack, or
 /// nothing where the weight is 0.
 template <class T>
-struct Completion {
-  const Combination<T>* before = nullptr;
+struct Epilogue {
+  const LinearCombination<T>* before = nullptr;
   T weight = T(0);
-  T* out = nullptr;
+  Plane<T> out;
 
   /// Calls f(then): then(n, value) is to be called with each pack of the plane, n counted from `begin`.
   template <class F>
-  void during(Index begin, const F& f) const {
+  void run(Index begin, const F& f) const {
     if (weight == T(0))
       f([](Index, const Pack<T>&) {});
     else if (before->is_plane())
@@ -141,8 +146,8 @@ struct Completion {
   template <bool IsPlane>
   auto then(Index begin) const {
     // Captured by value: what stands in memory would be read again after every store.
-    return [reader = typename Combination<T>::Reader(*before), scale = broadcast<T>(weight), begin,
-            to = out + begin](Index n, const Pack<T>& value) {
+    return [reader = typename LinearCombination<T>::Reader(*before), scale = broadcast<T>(weight), begin,
+            to = out.data() + begin](Index n, const Pack<T>& value) {
       Pack<T> sum[1];
       reader.template read<IsPlane>(begin + n, 0, sum);
       multiply_add(sum[0], scale, value);

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "ocdl/field/activation.hpp"
+
+namespace ocdl {
+
+/// What a vector field is made from.
+struct FieldOptions {
+  Index dim;
+  Activation activation;
+};
+
+/// A part of the controls of a field, at every layer or at every stage: its name, the names of its axes and
+/// their lengths.
+struct FieldPart {
+  std::string_view name;
+  std::vector<std::string_view> axes;
+  std::vector<Index> shape;
+  bool multiplies_states = false;  ///< where it is not finite, neither are the costates
+};
+
+/// The most parts that a field has.
+inline constexpr std::size_t max_field_parts = 5;
+
+/// The parts of a field's controls at one stage, in the order in which the field states them. Null pointers
+/// are a zero direction. E is T or const T.
+template <class E>
+struct StageControls {
+  std::array<E*, max_field_parts> parts{};
+
+  explicit operator bool() const { return parts[0] != nullptr; }
+  MatrixView<E> matrix(std::size_t part, Index rows, Index cols) const { return {parts[part], rows, cols}; }
+  VectorView<E> vector(std::size_t part, Index size) const { return {parts[part], size}; }
+};
+
+/// Planes that a field keeps of an evaluation for its derivatives, beside its value: how many, and their
+/// rows. The cotangent of what the activation is applied to has as many rows.
+struct HiddenPlanes {
+  Index rows, count;
+};
+
+/// What a field leaves of an evaluation at a stage, planes of a block.
+template <class T>
+struct StagePlanes {
+  Plane<T> value;    ///< k_i = f(y_i, u)
+  Planes<T> hidden;  ///< as many as the field's `HiddenPlanes` says
+};
+
+/// Planes of a block that a jvp works in.
+template <class T>
+struct TangentPlanes {
+  Planes<T> hidden;  ///< two, with as many rows as the hidden ones
+  Plane<T> state;
+};
+
+/// What the adjoint sweep leaves for the gradient by the controls, planes of a block.
+template <class T>
+struct CotangentPlanes {
+  Plane<T> hidden;   ///< of the argument of the activation, times h
+  Plane<T> rotated;  ///< h J^T g, where the field `needs_rotated_cotangent`
+};
+
+}  // namespace ocdl

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <variant>
+
+#include "ocdl/field/antisymmetric.hpp"
+#include "ocdl/field/dense.hpp"
+#include "ocdl/field/hamiltonian.hpp"
+
+namespace ocdl {
+
+/// The vector fields that there are. A new one is a file, a value here and an alternative below.
+enum class FieldKind { dense, antisymmetric, hamiltonian };
+
+/// In the order of the enumeration.
+template <class T>
+using FieldVariant = std::variant<Dense<T>, Antisymmetric<T>, Hamiltonian<T>>;
+
+}  // namespace ocdl
