@@ -103,7 +103,7 @@ FRONT = "ocdl"  # the package itself: its public names
 ROOMS = (
     *("_core", "base", "storage", "distributed", "model", "depth", "analysis", "network", "streaming", "training"),
     *("datasets", "estimator"),
-    *("tables", "interop", "plot", "losses", "torch", "jax", FRONT, "page", "bench", "reproduce", "cli", "__main__"),
+    *("tables", "interop", "plot", "losses", "torch", "jax", FRONT, "page", "reproduce", "cli", "__main__"),
 )
 AGAINST_THE_ARROW = {  # imports inside of functions, each with its reason
     ("training/history.py", "ocdl.plot"): "History.plot is a shortcut to a picture; matplotlib is imported to draw it",
