@@ -249,3 +249,8 @@ def test_every_room_says_what_is_in_it() -> None:
 )
 def test_the_python_arrow_itself(path: str, text: str, allowed: bool) -> None:
     assert (not python_violations(path, text)) == allowed
+
+
+def test_only_the_command_line_handles_signals() -> None:
+    handlers = [path for path in PYTHON if "import signal" in (PACKAGE / path).read_text()]
+    assert handlers == ["cli/_interrupts.py"]

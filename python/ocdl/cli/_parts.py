@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.cli._fitting import SMALLEST_PROBABILITY, estimator_of, save, scores_of
-from ocdl.cli._interrupts import ending_the_training
+from ocdl.cli._interrupts import ending_the_training, reraise_swallowed_interrupts
 from ocdl.cli._output import UserError
 from ocdl.cli._samples import Samples, samples_of
 from ocdl.distributed.ranks import Ranks, joined
@@ -45,7 +45,7 @@ def trained_in_parts(arguments: argparse.Namespace, communicator: Any, test_size
     if arguments.alpha == "cv":
         raise UserError("--alpha cv needs all rows in one place, and a table in parts is in none; give a number")
     with joined(communicator) as ranks:
-        parts = Parts.found(arguments.data)
+        parts = reraise_swallowed_interrupts(Parts.found)(arguments.data)
         table = _Table.learned(parts, arguments)
         share = test_size if arguments.test_size is None else arguments.test_size
         return _trained(table, _split(parts.n_rows, share, arguments.seed), arguments, ranks, communicator)
@@ -62,6 +62,7 @@ class _Table:
     encoding: Encoding
 
     @classmethod
+    @reraise_swallowed_interrupts
     def learned(cls, parts: Parts, arguments: argparse.Namespace) -> _Table:
         """Learn the encoding from rows that stand for all."""
         place = len(parts.columns) - 1
@@ -79,6 +80,7 @@ class _Table:
         )
         return cls(parts, arguments, target, looked_at, encoding)
 
+    @reraise_swallowed_interrupts
     def read(self, rows: LabelArray) -> tuple[FloatArray, NDArray[Any]]:
         """Return the numbers and the targets of rows in their order, which lie close together."""
         first = int(rows[0]) if len(rows) else 0

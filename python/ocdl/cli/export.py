@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.names import counted
+from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._output import (
     UserError,
     add_command,
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
         _run(arguments)
 
 
-@heeding_interrupts
+@reraise_swallowed_interrupts
 def _run(arguments: argparse.Namespace) -> None:
     require_place_for(arguments.out, arguments.model)
     (network, controls, metadata), _, _ = files.read(arguments.model)

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.names import counted
 from ocdl.base.validation import LabelArray
 from ocdl.cli._fitting import cross_validated, fitted, save, scores, scores_of
-from ocdl.cli._interrupts import Interrupted, ending_the_training
+from ocdl.cli._interrupts import Interrupted, ending_the_training, reraise_swallowed_interrupts
 from ocdl.cli._launch import speaking_for_all, world
 from ocdl.cli._output import (
     UserError,
@@ -240,7 +239,7 @@ def _train(samples: Samples, arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-@heeding_interrupts
+@reraise_swallowed_interrupts
 def _split(samples: Samples, share: float, arguments: argparse.Namespace) -> tuple[LabelArray, LabelArray]:
     """Return the places of the samples to train on and of those held out, with equal shares of every class."""
     from sklearn.model_selection import train_test_split
