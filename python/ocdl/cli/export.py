@@ -17,7 +17,6 @@ from ocdl.cli._output import (
     whole_number,
 )
 from ocdl.network import files
-from ocdl.tables.migrations import OLD_KEY
 from ocdl.tables.model import load_model
 
 EXAMPLES = """\
@@ -49,7 +48,7 @@ def _run(arguments: argparse.Namespace) -> None:
     require_place_for(arguments.out, arguments.model)
     (network, controls, metadata), _, _ = files.read(arguments.model)
     try:
-        if metadata.keys() & {OLD_KEY, "estimator"}:
+        if "estimator" in metadata:
             columns = _export_estimator(arguments)
         else:
             from ocdl.interop.onnx_export import export_onnx
