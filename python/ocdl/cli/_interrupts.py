@@ -30,10 +30,10 @@ class Pressed:
 
 
 @contextmanager
-def ending_the_training(*, leads: bool = True) -> Iterator[Pressed]:
+def ending_the_training(*, is_root: bool = True) -> Iterator[Pressed]:
     """Let the first Ctrl-C end a training after its iteration; the second one is as always.
 
-    Of several ranks the first one leads; the others leave it to that.
+    Of several ranks only the root handles it; the others ignore the signal.
     """
     pressed = Pressed()
 
@@ -46,7 +46,7 @@ def ending_the_training(*, leads: bool = True) -> Iterator[Pressed]:
     if threading.current_thread() is not threading.main_thread():
         yield pressed
         return
-    before: Callable[..., Any] | int | None = signal.signal(signal.SIGINT, note if leads else signal.SIG_IGN)
+    before: Callable[..., Any] | int | None = signal.signal(signal.SIGINT, note if is_root else signal.SIG_IGN)
     try:
         yield pressed
     finally:

@@ -43,9 +43,9 @@ def _digest(problem: Problem) -> str:
     if isinstance(problem.X, Streamed):
         return problem.X.digest()
     rows = len(problem.X)
-    size = _core.shard_size(rows if problem.share is None else problem.share.all_rows)
+    size = _core.shard_size(rows if problem.row_distribution is None else problem.row_distribution.all_rows)
     own = [_digest_of_rows(problem, slice(first, min(first + size, rows))) for first in range(0, rows, size)]
-    shards = [digest for some in problem.ranks.said(own) for digest in some]
+    shards = [digest for some in problem.ranks.allgather(own) for digest in some]
     return shards[0] if len(shards) == 1 else hashlib.sha256("".join(shards).encode()).hexdigest()
 
 
@@ -112,13 +112,13 @@ def restore(path: FilePath | None, session: Session, identity: dict[str, Any]) -
 
     ValueError where it belongs to another training; a warning where it was written with another core.
     """
-    found, description, arrays = session.ranks.led(lambda: _read(path, identity))
+    found, description, arrays = session.ranks.broadcast(lambda: _read(path, identity))
     try:
         core = validation.text(description["core"], "core")
         _unpack(session, description, arrays)
     except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
         raise refusal(found, f"is malformed: {error!s:.300}") from error
-    if session.ranks.leads:
+    if session.ranks.is_root:
         _warn_of_another_core(found, core)
 
 
