@@ -19,9 +19,9 @@ import numpy as np
 import report
 
 import ocdl
+from ocdl.distributed.collectives import ALL_PACKETS, Collectives
 from ocdl.distributed.communicator import Communicator
-from ocdl.distributed.meetings import ALL_PACKETS, Meetings
-from ocdl.distributed.shares import Share
+from ocdl.distributed.row_distribution import RowDistribution
 
 LAYERS = 20
 ITERATIONS = 5
@@ -83,7 +83,7 @@ def scaling(rounds: int) -> dict[str, Any]:
                 _wait_for_all(world)
                 if world.rank < size:
                     net, u, X, y = whole
-                    mine = ocdl.distributed.my_rows(m, group)
+                    mine = ocdl.distributed.local_rows(m, group)
                     seconds = iteration_seconds((net, u, X[mine], y[mine]), ITERATIONS, group)
                     found[kind].setdefault(size, []).append(seconds)
     sums: dict[int, dict[int, float]] = {}
@@ -99,15 +99,15 @@ def scaling(rounds: int) -> dict[str, Any]:
 def sum_seconds(group: Any) -> dict[int, float]:
     """Seconds of one sum over the ranks, one node of each, by the length of the vector."""
     found = {}
-    with Meetings(Communicator(group)).held() as meetings:
-        share = Share.agreed(meetings, 4096, "X")
+    with Collectives(Communicator(group)).session() as collectives:
+        distribution = RowDistribution.gather(collectives, 4096, "X")
         for length in LENGTHS:
-            node = [(0, meetings.rank, np.ones(length), np.zeros(0, np.float32))]
+            node = [(0, collectives.rank, np.ones(length), np.zeros(0, np.float32))]
             repeat = max(5, min(200, 2_000_000 // length))
             taken = []
             for _ in range(repeat):
                 started = time.perf_counter()
-                share.add_up(node)
+                distribution.allreduce_nodes(node)
                 taken.append(time.perf_counter() - started)
             found[length] = statistics.median(taken)
     return found

@@ -25,8 +25,7 @@ from ocdl.tables.model import load_model
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]  # of the header and of the description in it
 
-OLD_ESTIMATORS = ("estimator", "estimator_of_texts", "estimator_with_parts", "command_line", "regressor", "table")
-OLD_CHECKPOINTS = ("adam_on_batches", "chain", "newton_cg", "simplex", "single_precision", "validated")
+ESTIMATORS = ("classifier", "regressor", "table")  # golden files
 METHOD = Tableau([[0, 0], [0.7, 0]], [1 - 1 / 1.4, 1 / 1.4], [0.1, 0.7], name="mine")
 SMALL = [
     Network(1, 1),
@@ -229,10 +228,6 @@ def resumed(training: dict[str, Any], path: Path, **arguments: Any) -> ocdl.Resu
     return ocdl.train(net, u, *LITTLE_DATA, **(defaults | settings | arguments))
 
 
-def resumed_golden(name: str, path: Path) -> ocdl.Result:
-    return golden.training(name, max_iter=golden.STORED + 2, resume=path)
-
-
 def use_model(path: Path) -> None:
     model = load(path)
     assert np.isfinite(model.controls.to_vector()).all()
@@ -245,7 +240,7 @@ def use_model(path: Path) -> None:
 
 
 def use_estimator(path: Path) -> None:
-    """Load what an earlier version wrote, migrate it, and predict; labels and numbers may be any."""
+    """Load an estimator and predict; labels and numbers may be any."""
     model = load_model(path)
     rows = np.zeros((1, model.estimator.network_.n_features))
     try:
@@ -274,14 +269,10 @@ def use_checkpoint(resume: Callable[[Path], ocdl.Result]) -> Callable[[Path], No
 def targets(kind: str, path: Path) -> list[tuple[bytes, Callable[[Path], None]]]:
     """Return files that are right, and what is done with the changed ones."""
     found: list[tuple[bytes, Callable[[Path], None]]] = []
-    if kind == "old estimators":
-        for name in OLD_ESTIMATORS:
-            path.write_bytes((Path(__file__).parent / "golden" / f"{name}.ocdl").read_bytes())
+    if kind == "estimators":
+        for name in ESTIMATORS:
+            path.write_bytes((golden.FOLDER / f"{name}.ocdl").read_bytes())
             found.append((path.read_bytes(), use_estimator))
-    elif kind == "old checkpoints":
-        for name in OLD_CHECKPOINTS:
-            path.write_bytes((golden.FOLDER / f"checkpoint_{name}.ocdl").read_bytes())
-            found.append((path.read_bytes(), use_checkpoint(partial(resumed_golden, name))))
     elif kind == "models":
         for net in SMALL:
             save(path, net, controls(net), **METADATA)

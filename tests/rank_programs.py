@@ -20,7 +20,6 @@ import numpy as np
 import ocdl
 from ocdl import L1, LBFGS, Adam, Backtracking, Network, NewtonCG, Objective, Tikhonov, _core
 from ocdl.storage.container import read_container
-from ocdl.training.checkpoint_migrations import MIGRATIONS
 
 SHARD = _core.shard_size(1)
 SHARDS = 6
@@ -105,7 +104,7 @@ def trained(given: dict[str, Any], optimiser: Any, distribution: str = "equal", 
         )
         if comm is not None and comm.rank > 0:
             return returned
-        _, arrays, _ = read_container(path, "checkpoint", MIGRATIONS)
+        _, arrays, _ = read_container(path, "checkpoint")
         state = digest_of(*(arrays[f"state.{name}"] for name in ("value", "gradient", "controls")))
         return {"state": state, "returned": returned}
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
@@ -26,9 +27,7 @@ from subprocesses import interrupted, run_python
 
 import ocdl
 from ocdl.cli import COMMANDS, train
-from ocdl.storage import container
 from ocdl.storage.container import FORMAT_VERSION
-from ocdl.tables.migrations import OLD_FIELDS
 from ocdl.training.optimisers import SINGLE_OPTIMISERS
 
 Run = Callable[..., tuple[int, str, str]]
@@ -289,12 +288,6 @@ def test_files_of_the_estimator_are_read(run: Run, tmp_path: Path, iris: Path) -
 # ---- inspect ----
 
 
-def save_as_version_1(path: Path, *arguments: Any, **metadata: Any) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(container, "FORMAT_VERSION", 1)
-        ocdl.save(path, *arguments, **metadata)
-
-
 def test_inspect(model: Path, run: Run) -> None:
     code, out, err = run("inspect", model)
     assert (code, err) == (0, "")
@@ -310,10 +303,9 @@ def test_inspect(model: Path, run: Run) -> None:
 
 def test_a_terminal_shows_what_a_file_says_and_does_not_obey_it(run: Run, tmp_path: Path) -> None:
     path, rows = tmp_path / "m.ocdl", tmp_path / "rows.csv"
-    net = ocdl.Network(1, 1)
     text = "\x1b]0;title\x07\x1b[2J\ud800"
-    old = dict(zip(OLD_FIELDS, ([text, "b"], "squared", [0.0], [1.0], [text], text, 1), strict=True))
-    save_as_version_1(path, net, net.controls(), command_line=old)
+    frame = pd.DataFrame({text[:-1]: [0.0, 1.0, 2.0, 3.0]})
+    ocdl.ODEClassifier(n_layers=1, tol=10, random_state=0).fit(frame, [text, text, "b", "b"]).save(path)
     rows.write_text("0\n")
     code, out, err = run("inspect", path)
     assert (code, err) == (0, "")
@@ -520,30 +512,6 @@ def test_files_that_hold_no_classifier(model: Path, iris: Path, run: Run, tmp_pa
     for changed in ({"kinds": {"a": "text"}, "values": {"a": ["x", "y"]}}, {"kinds": []}, {"width": 3}):
         ocdl.save(model, net, u, **metadata | {"table": table | changed})
         assert_one_line_error(run("predict", model, iris), "holds no estimator that this ocdl can load")
-
-
-def test_files_of_version_1_that_hold_no_classifier(iris: Path, run: Run, tmp_path: Path) -> None:
-    path, net = tmp_path / "m.ocdl", ocdl.Network(4, 2, n_outputs=3)
-    values = (SPECIES.tolist(), "squared", [0.0] * 4, [1.0] * 4, list("abcd"), "species", 4)
-    old = dict(zip(OLD_FIELDS, values, strict=True))
-    save_as_version_1(path, net, net.init(0), command_line=old)
-    assert run("predict", path, iris)[0] == run("inspect", path)[0] == 0
-    for part, value in [
-        ("classes", ["a"]),
-        ("classes", [[], [], []]),
-        ("loss", "hinge"),
-        ("mean", [0.0]),
-        ("mean", "much"),
-        ("scale", [0.0] * 4),
-        ("feature_names", ["a"]),
-        ("feature_names", [1, 2, 3, 4]),
-        ("target_name", 3),
-        ("target_position", 9),
-        ("surprise", 1),
-    ]:
-        save_as_version_1(path, net, net.init(0), command_line=old | {part: value})
-        for command in (("predict", path, iris), ("inspect", path)):
-            assert_one_line_error(run(*command), "m.ocdl", "estimator that this ocdl can load")
 
 
 @pytest.mark.parametrize("function", ["fsync", "replace"])

@@ -20,7 +20,6 @@ from ocdl import Network
 from ocdl.base.names import counted
 from ocdl.cli import COMMANDS
 from ocdl.cli._output import aligned, in_columns
-from ocdl.network.files import network_from_dict, network_to_dict, tableau_to_dict
 
 Run = Callable[..., tuple[int, str, str]]
 NET = Network(2, 3)
@@ -75,12 +74,6 @@ def test_hints_for_missing_attributes_do_not_disturb_copies() -> None:
     for thing in (NET, RESULT):
         assert repr(pickle.loads(pickle.dumps(thing))) == repr(copy.deepcopy(thing)) == repr(thing)
         assert not hasattr(thing, "__array__")
-
-
-def test_an_old_file_of_a_feed_forward_network_with_a_tableau_is_read() -> None:
-    net = Network(2, 3, residual=False)
-    old = network_to_dict(net) | {"tableau": tableau_to_dict(ocdl.Tableau.named("kutta4"))}
-    assert network_from_dict(old) == net
 
 
 def test_one_and_several() -> None:

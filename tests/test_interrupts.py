@@ -22,8 +22,8 @@ from soak import Soak
 from subprocesses import run_python
 
 import ocdl
-from ocdl.base.interrupts import heeding_interrupts
 from ocdl.cli import info, predict
+from ocdl.cli._interrupts import reraise_swallowed_interrupts
 
 LONGEST = 0.1  # seconds
 # Presses where the processor time of its parent has come to a number, and says where that was. It has no lock in common
@@ -165,7 +165,7 @@ def test_three_hundred_interrupts(name: str, soak: Soak) -> None:
     assert longest < LONGEST
 
 
-# ---- interrupts that get lost ----
+# ---- swallowed interrupts ----
 
 
 def swallowed() -> str:
@@ -207,27 +207,27 @@ def handled_by() -> Iterator[Callable[[Any], None]]:
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("function", LOSSES)
-def test_a_lost_interrupt_is_raised_at_the_end(function: Callable[[], str], depth: int) -> None:
-    before, heeding = signal.getsignal(signal.SIGINT), function
+def test_a_swallowed_interrupt_is_raised_at_the_end(function: Callable[[], str], depth: int) -> None:
+    before, wrapped = signal.getsignal(signal.SIGINT), function
     for _ in range(depth):
-        heeding = heeding_interrupts(heeding)
+        wrapped = reraise_swallowed_interrupts(wrapped)
     with pytest.raises(KeyboardInterrupt):
-        heeding()
+        wrapped()
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_an_interrupt_that_is_lost_between_two_functions_that_heed_it_is_raised_by_the_outer_one() -> None:
-    after_the_inner_one = []
+def test_an_interrupt_swallowed_between_two_wrappers_is_raised_by_the_outer_one() -> None:
+    after_the_inner_call = []
 
-    @heeding_interrupts
+    @reraise_swallowed_interrupts
     def outer() -> None:
         with suppress(KeyboardInterrupt):
-            heeding_interrupts(swallowed)()
-        after_the_inner_one.append(True)
+            reraise_swallowed_interrupts(swallowed)()
+        after_the_inner_call.append(True)
 
     with pytest.raises(KeyboardInterrupt):
         outer()
-    assert after_the_inner_one
+    assert after_the_inner_call
 
 
 def test_numpy_clears_an_interrupt_while_it_compares_dtypes() -> None:
@@ -236,10 +236,10 @@ def test_numpy_clears_an_interrupt_while_it_compares_dtypes() -> None:
             return raised()
 
     with pytest.raises(KeyboardInterrupt):
-        heeding_interrupts(lambda: np.dtype(object) == Pressed())()
+        reraise_swallowed_interrupts(lambda: np.dtype(object) == Pressed())()
 
 
-def test_a_command_whose_interrupt_gets_lost_says_what_it_wrote(
+def test_a_command_reports_what_it_wrote_after_a_swallowed_interrupt(
     run: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, points, out = (str(tmp_path / name) for name in ("model.ocdl", "points.csv", "out.csv"))
@@ -253,31 +253,43 @@ def test_a_command_whose_interrupt_gets_lost_says_what_it_wrote(
     assert run("info", "--json") == (130, "done\n", "ocdl: interrupted\n")
 
 
+def test_a_reproduction_ends_after_the_figure_that_swallowed_an_interrupt(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ocdl.reproduce
+
+    drawn = []
+    monkeypatch.setattr(ocdl.reproduce, "draw_figure", swallowed)
+    monkeypatch.setattr(ocdl.reproduce, "reproduce", lambda *_, draw, **__: drawn.extend(draw() for _ in range(2)))
+    code, _, err = run("reproduce", "fig1", "--out", str(tmp_path / "paper"))
+    assert (code, err, drawn) == (130, "ocdl: interrupted\n", [])
+
+
 def test_what_a_function_returns_and_raises_is_its_own() -> None:
     before = signal.getsignal(signal.SIGINT)
-    assert heeding_interrupts(divmod)(7, 2) == (3, 1)
+    assert reraise_swallowed_interrupts(divmod)(7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
-        heeding_interrupts(divmod)(7, 0)
+        reraise_swallowed_interrupts(divmod)(7, 0)
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_handler_that_raises_nothing_is_obeyed(handled_by: Callable[[Any], None]) -> None:
     pressed = []
     handled_by(lambda *_: pressed.append(True))
-    assert heeding_interrupts(raised)() == "done"
+    assert reraise_swallowed_interrupts(raised)() == "done"
     assert len(pressed) == 1
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
 def test_what_is_no_handler_of_python_is_left_alone(handler: Any, handled_by: Callable[[Any], None]) -> None:
     handled_by(handler)
-    assert heeding_interrupts(signal.getsignal)(signal.SIGINT) is handler
+    assert reraise_swallowed_interrupts(signal.getsignal)(signal.SIGINT) is handler
 
 
 def test_other_threads_leave_the_handler_alone() -> None:
     before, found = signal.getsignal(signal.SIGINT), []
-    heeding = heeding_interrupts(lambda: found.append(signal.getsignal(signal.SIGINT)))
-    thread = threading.Thread(target=heeding)
+    wrapped = reraise_swallowed_interrupts(lambda: found.append(signal.getsignal(signal.SIGINT)))
+    thread = threading.Thread(target=wrapped)
     thread.start()
     thread.join()
     assert found == [before]
@@ -298,5 +310,5 @@ def test_an_interrupt_while_the_handler_changes(moment: str, monkeypatch: pytest
 
     monkeypatch.setattr(signal, "signal", pressed)
     with pytest.raises(KeyboardInterrupt):
-        heeding_interrupts(lambda: "done")()
+        reraise_swallowed_interrupts(lambda: "done")()
     assert signal.getsignal(signal.SIGINT) is before

@@ -103,7 +103,7 @@ FRONT = "ocdl"  # the package itself: its public names
 ROOMS = (
     *("_core", "base", "storage", "distributed", "model", "depth", "analysis", "network", "streaming", "training"),
     *("datasets", "estimator"),
-    *("tables", "interop", "plot", "losses", "torch", "jax", FRONT, "page", "bench", "reproduce", "cli", "__main__"),
+    *("tables", "interop", "plot", "losses", "torch", "jax", FRONT, "page", "reproduce", "cli", "__main__"),
 )
 AGAINST_THE_ARROW = {  # imports inside of functions, each with its reason
     ("training/history.py", "ocdl.plot"): "History.plot is a shortcut to a picture; matplotlib is imported to draw it",
@@ -249,3 +249,8 @@ def test_every_room_says_what_is_in_it() -> None:
 )
 def test_the_python_arrow_itself(path: str, text: str, allowed: bool) -> None:
     assert (not python_violations(path, text)) == allowed
+
+
+def test_only_the_command_line_handles_signals() -> None:
+    handlers = [path for path in PYTHON if "import signal" in (PACKAGE / path).read_text()]
+    assert handlers == ["cli/_interrupts.py"]

@@ -20,14 +20,8 @@ SHOWN = {
     "feed-forward Network": ocdl.Network(2, 3, residual=False, augment=2),
     "deep Network": ocdl.Network(2, 1000, n_outputs=3),
     "Tableau": ocdl.Tableau.named("dormand_prince"),
-    "Controls": U,
-    "Controls without steps": ocdl.Network(2, 3, residual=False).init(random_state=0),
-    "Result": RESULT,
-    "History": RESULT.history,
     "Stability": NET.stability(U, X),
     "deep Stability": ocdl.Network(1, 100).stability(ocdl.Network(1, 100).init(0), [[1.0]]),
-    "Flips": NET.smallest_flip(RESULT.controls, X, radius=5.0),
-    "no Flips": ocdl.Network(1, 1).smallest_flip(ocdl.Network(1, 1).controls(W=[[1.0]]), [[3.0]]),
     "Certificate": NET.certify(U, X, Y),
 }
 
@@ -73,40 +67,11 @@ def test_rational_coefficients_are_fractions() -> None:
     assert "\N{MINUS SIGN}2187/6784" in texts(ocdl.Tableau.named("dormand_prince")._repr_html_())
 
 
-def test_controls_show_their_parts_and_steps() -> None:
-    html = U._repr_html_()
-    assert {"K", "(layers, dim, dim)", "(7, 2, 2)"} <= set(texts(html))
-    assert len(list(parsed(html).iter("{http://www.w3.org/2000/svg}rect"))) == NET.n_layers
-
-
-def test_a_result_shows_its_message_and_the_loss() -> None:
-    html = RESULT._repr_html_()
-    assert RESULT.message in texts(html)
-    assert f"{RESULT.history.loss[-1]:.6g}" in texts(html)
-    assert len(list(parsed(html).iter("{http://www.w3.org/2000/svg}polyline"))) == 1
-
-
-def test_flips_say_how_many_predictions_can_be_changed() -> None:
-    assert "0 of 1 predictions can be changed" in texts(SHOWN["no Flips"]._repr_html_())
-    assert "predictions can be changed, the nearest at" in SHOWN["Flips"]._repr_html_()
-
-
 def test_text_is_escaped() -> None:
     assert texts(markup.table(("<b>",), [("a & b",)])) == ["<b>", "a & b"]
     named = ocdl.Tableau([[0]], [1], name="<script>")
     assert "<script>" not in named._repr_html_()
     assert "<script>" not in ocdl.Network(2, 3, tableau=named)._repr_html_()
-
-
-def test_pictures_of_nothing_are_left_out() -> None:
-    assert markup.curve([1.0], "loss") == ""
-    assert markup.bars([], "steps") == ""
-
-
-@pytest.mark.parametrize("values", [[1.0, 1.0], [0.0, 0.0, 0.0], [1e-300, 1e300], [-1.0, 2.0], [1.0, np.nan, 0.5]])
-def test_any_numbers_can_be_drawn(values: list[float]) -> None:
-    for draw in (markup.curve, markup.bars):
-        assert "nan" not in "".join(element.get("points", "") for element in parsed(draw(values, "x")).iter())
 
 
 def test_pictures_print_as_a_few_words() -> None:

@@ -23,7 +23,8 @@ from test_page import Reader
 
 import ocdl
 from ocdl.cli import main
-from ocdl.reproduce import FIGURES, Progress, measures, reproduce, runs
+from ocdl.cli._interrupts import reraise_swallowed_interrupts
+from ocdl.reproduce import FIGURES, Progress, draw_figure, measures, reproduce, runs
 from ocdl.reproduce.cases import Case
 from ocdl.reproduce.claims import CLAIMS
 from ocdl.reproduce.figures.courses import draw_courses
@@ -216,8 +217,9 @@ def test_an_interrupt_that_gets_lost_in_a_figure_ends_the_command_behind_it(
         draw(results, canvas)
 
     monkeypatch.setitem(FIGURES, "fig1", replace(FIGURES["fig1"], draw=losing))
+    wrapped = reraise_swallowed_interrupts(draw_figure)
     with pytest.raises(KeyboardInterrupt):
-        reproduce(["fig1", "table1"], str(tmp_path), seeds=1, quick=True)
+        reproduce(["fig1", "table1"], str(tmp_path), seeds=1, quick=True, draw=wrapped)
     assert not (tmp_path / "figures" / "table1.png").exists()
 
 

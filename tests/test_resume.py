@@ -114,22 +114,17 @@ def test_another_core_warns_and_continues(tmp_path: Path) -> None:
     assert f"with the core '{others[0]}'" in said
 
 
-def test_a_core_that_is_no_text_is_malformed(tmp_path: Path) -> None:
+def test_a_checkpoint_without_its_core_is_malformed(tmp_path: Path) -> None:
     path = tmp_path / "state.ocdl"
     train(Backtracking(), 5, checkpoint=path)
     description, arrays, _ = read_container(path, "checkpoint")
     write_container(path, "checkpoint", description | {"core": 7}, arrays)
     with pytest.raises(ocdl.ModelFileError, match="is malformed: core must be a string, got int"):
         train(Backtracking(), 9, resume=path)
-
-
-def test_a_checkpoint_without_a_core_resumes_in_silence(tmp_path: Path) -> None:
-    path = tmp_path / "state.ocdl"
-    train(Backtracking(), 5, checkpoint=path)
-    description, arrays, _ = read_container(path, "checkpoint")
     assert description.pop("core") == ocdl.build_info()["variant"]
     write_container(path, "checkpoint", description, arrays)
-    assert_same(train(Backtracking(), 9, resume=path), train(Backtracking(), 9))
+    with pytest.raises(ocdl.ModelFileError, match="is malformed: 'core'"):
+        train(Backtracking(), 9, resume=path)
 
 
 @pytest.mark.parametrize("patience", [None, 30])

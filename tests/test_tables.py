@@ -27,6 +27,7 @@ from soak import Soak
 from subprocesses import run_python
 
 import ocdl
+from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.tables import parts, reading, source
 from ocdl.tables.columns import DATES, MOST_VALUES, Feature, recognised
 from ocdl.tables.encoding import Encoding, Target, plain
@@ -896,7 +897,7 @@ def test_ctrl_c_while_a_table_is_read_is_no_damaged_table(tmp_path: Path, monkey
 
     monkeypatch.setattr(source.CheckedLines, "_whole_lines", pressed)
     with pytest.raises(KeyboardInterrupt):
-        read_sheet(str(path))
+        reraise_swallowed_interrupts(read_sheet)(str(path))
 
 
 class PressedMark(str):
@@ -911,7 +912,7 @@ def test_ctrl_c_that_int_takes_away_ends_the_reading(write: Write, monkeypatch: 
     path = write("a,b\n" + "1,2\n" * 100)
     monkeypatch.setattr(reading, "MISSING", [PressedMark("NA")])
     with pytest.raises(KeyboardInterrupt):
-        read_sheet(path)
+        reraise_swallowed_interrupts(read_sheet)(path)
 
 
 @pytest.mark.extras
@@ -927,6 +928,6 @@ def test_ctrl_c_that_gets_lost_ends_the_reading_of_parts(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(parts, "_opened", lose_ctrl_c)
     with pytest.raises(KeyboardInterrupt):
-        found.looked_at()
+        reraise_swallowed_interrupts(found.looked_at)()
     with pytest.raises(KeyboardInterrupt):
-        parts.Parts.found(pattern)
+        reraise_swallowed_interrupts(parts.Parts.found)(pattern)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocdl.base import markup, validation
+from ocdl.base import validation
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
@@ -49,16 +49,6 @@ class Flips:
 
     def __repr__(self) -> str:
         return f"<Flips: {self._summary()}>"
-
-    def _repr_html_(self) -> str:
-        found = self.distance[np.isfinite(self.distance)]
-        if len(found) == 0:
-            return markup.paragraph(self._summary())
-        shares = (0, 25, 50, 75, 100)
-        rows = [(f"{share} %", f"{np.percentile(found, share):.4g}") for share in shares]
-        counts, _ = np.histogram(found, bins=min(20, len(found)))
-        table = markup.table(("share of the flips", "distance at most"), rows)
-        return markup.paragraph(self._summary()) + markup.bars(counts, "flips by distance") + table
 
     def _summary(self) -> str:
         found = np.isfinite(self.distance)

@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 
 import ocdl
 from ocdl import _core
-from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.memory import in_units
 from ocdl.base.names import did_you_mean
-from ocdl.cli import bench, demo, export, info, inspect, playground, predict, reproduce, selftest, train
+from ocdl.cli import demo, export, info, inspect, playground, predict, reproduce, selftest, train
 from ocdl.cli._help import HelpFormatter
+from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._limit import require_room
 from ocdl.cli._output import FailedError, UserError, printable
 from ocdl.storage.container import ModelFileError
@@ -24,7 +24,7 @@ from ocdl.tables.sheet import TableError
 
 __all__ = ["main"]
 
-COMMANDS = (demo, playground, train, predict, inspect, export, reproduce, bench, info, selftest)
+COMMANDS = (demo, playground, train, predict, inspect, export, reproduce, info, selftest)
 EXAMPLES = """\
 examples:
   ocdl demo
@@ -82,7 +82,7 @@ def _run(argv: Sequence[str] | None) -> int:
         sys.stdout.flush()
         return int(done.code or 0)
     require_room(arguments)
-    heeding_interrupts(arguments.run)(arguments)
+    reraise_swallowed_interrupts(arguments.run)(arguments)
     sys.stdout.flush()  # here, where a full disk or a closed pipe is noticed
     return 0
 
@@ -104,7 +104,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="ocdl",
-        description="Deep learning as optimal control: train a network, use it, look into it, time it.",
+        description="Deep learning as optimal control: train a network, use it, inspect it.",
         epilog=EXAMPLES,
         formatter_class=HelpFormatter,
         allow_abbrev=False,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocdl.base.validation import LabelArray
+from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._output import UserError, shows_progress
 from ocdl.cli._samples import Samples
 from ocdl.estimator import defaults
@@ -38,7 +39,7 @@ def fitted(
 
     Stored, its training is written to a checkpoint, or goes on from one.
     """
-    encoding, values = learn(
+    encoding, values = reraise_swallowed_interrupts(learn)(
         samples.sheet,
         samples.candidates,
         samples.target,

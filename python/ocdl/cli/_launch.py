@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ocdl.cli._output import UserError
-from ocdl.distributed.meetings import RankError
+from ocdl.distributed.collectives import RankError
 from ocdl.storage.container import ModelFileError
 from ocdl.tables.sheet import TableError
 
@@ -38,16 +38,16 @@ def world() -> Any:
 
 
 @contextmanager
-def speaking_for_all(communicator: Any) -> Iterator[bool]:
-    """Let the first rank alone say what is wrong, as it knows of every rank; give whether this is the first."""
-    leads = communicator is None or communicator.rank == 0
+def reporting_on_root(communicator: Any) -> Iterator[bool]:
+    """Report errors on the root alone, which receives those of every rank; yield whether this is the root."""
+    is_root = communicator is None or communicator.rank == 0
     try:
-        yield leads
+        yield is_root
     except TimeoutError as error:
         raise UserError(str(error)) from error
     except RankError as error:
-        raise (UserError(str(error)) if leads else SystemExit(2)) from error
+        raise (UserError(str(error)) if is_root else SystemExit(2)) from error
     except (UserError, TableError, ModelFileError, OSError, KeyboardInterrupt):
-        if leads:
+        if is_root:
             raise
         raise SystemExit(2) from None

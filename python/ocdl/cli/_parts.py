@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.cli._fitting import SMALLEST_PROBABILITY, estimator_of, save, scores_of
-from ocdl.cli._interrupts import ending_the_training
+from ocdl.cli._interrupts import ending_the_training, reraise_swallowed_interrupts
 from ocdl.cli._output import UserError
 from ocdl.cli._samples import Samples, samples_of
-from ocdl.distributed.ranks import Ranks, joined
-from ocdl.distributed.shares import rows_of
+from ocdl.distributed.ranks import Ranks, join_ranks
+from ocdl.distributed.row_distribution import row_range
 from ocdl.tables.encoding import Encoding
 from ocdl.tables.learning import learn
 from ocdl.tables.model import TableModel
@@ -44,8 +44,8 @@ def trained_in_parts(arguments: argparse.Namespace, communicator: Any, test_size
             raise UserError(f"--{option} needs all rows in one place, and a table in parts is in none; leave it out")
     if arguments.alpha == "cv":
         raise UserError("--alpha cv needs all rows in one place, and a table in parts is in none; give a number")
-    with joined(communicator) as ranks:
-        parts = Parts.found(arguments.data)
+    with join_ranks(communicator) as ranks:
+        parts = reraise_swallowed_interrupts(Parts.found)(arguments.data)
         table = _Table.learned(parts, arguments)
         share = test_size if arguments.test_size is None else arguments.test_size
         return _trained(table, _split(parts.n_rows, share, arguments.seed), arguments, ranks, communicator)
@@ -62,6 +62,7 @@ class _Table:
     encoding: Encoding
 
     @classmethod
+    @reraise_swallowed_interrupts
     def learned(cls, parts: Parts, arguments: argparse.Namespace) -> _Table:
         """Learn the encoding from rows that stand for all."""
         place = len(parts.columns) - 1
@@ -79,6 +80,7 @@ class _Table:
         )
         return cls(parts, arguments, target, looked_at, encoding)
 
+    @reraise_swallowed_interrupts
     def read(self, rows: LabelArray) -> tuple[FloatArray, NDArray[Any]]:
         """Return the numbers and the targets of rows in their order, which lie close together."""
         first = int(rows[0]) if len(rows) else 0
@@ -114,19 +116,19 @@ def _trained(
     table: _Table, split: tuple[LabelArray, LabelArray], arguments: argparse.Namespace, ranks: Ranks, communicator: Any
 ) -> dict[str, Any]:
     training, held_out = split
-    mine = training[rows_of(ranks.rank, ranks.size, len(training))]
+    mine = training[row_range(ranks.rank, ranks.size, len(training))]
     others = held_out[len(held_out) * ranks.rank // ranks.size : len(held_out) * (ranks.rank + 1) // ranks.size]
     X, y = table.read(mine)
     looked_at = table.looked_at
     estimator = estimator_of(arguments, X.shape[1])
-    estimator.verbose = estimator.verbose if ranks.leads else 0
+    estimator.verbose = estimator.verbose if ranks.is_root else 0
     estimator._communicator = communicator
-    if ranks.leads:
+    if ranks.is_root:
         estimator._checkpoint, estimator._resume = arguments.checkpoint, arguments.resume
     if not arguments.regression:
         estimator.classes_ = _classes([looked_at.targets, y], ranks)
     start = time.perf_counter()
-    with ending_the_training(leads=ranks.leads) as pressed:
+    with ending_the_training(is_root=ranks.is_root) as pressed:
         try:
             known = table.encoding.matrix(looked_at.sheet), looked_at.targets
             estimator._fit_part(known, X, y, len(training), [pressed])
@@ -138,7 +140,7 @@ def _trained(
     for name, (values, targets) in (("train", (X, y)), ("test", table.read(others))):
         found = _scores(model, values, targets, ranks)
         facts |= {f"{name}_{score}": found.get(score) for score in scores_of(arguments)}
-    if ranks.leads:
+    if ranks.is_root:
         save(model, arguments.out)
     return facts | {
         "loss": float(estimator.history_.loss[-1]),
@@ -153,7 +155,7 @@ def _trained(
 def _classes(labels: list[NDArray[Any]], ranks: Ranks) -> NDArray[Any]:
     """Return the classes of all rows of all ranks."""
     own = [np.unique(some) for some in labels if len(some)]
-    found = [some for said in ranks.said(own) for some in said]
+    found = [some for classes in ranks.allgather(own) for some in classes]
     if len({some.dtype.kind for some in found}) > 1:
         raise UserError("the labels are whole numbers in some files and texts in others; all must be of one kind")
     return np.unique(np.concatenate(found))
@@ -161,7 +163,7 @@ def _classes(labels: list[NDArray[Any]], ranks: Ranks) -> NDArray[Any]:
 
 def _scores(model: TableModel, X: FloatArray, y: NDArray[Any], ranks: Ranks) -> dict[str, float]:
     """Return how well the model predicts rows of all ranks, as `scores` does; nothing where there are none."""
-    sums = np.sum(ranks.said(_sums(model, X, y)), axis=0)
+    sums = np.sum(ranks.allgather(_sums(model, X, y)), axis=0)
     if not sums[0]:
         return {}
     if model.is_classifier:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.validation import LabelArray
+from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._output import UserError, shows_progress
 from ocdl.datasets import GENERATORS
 from ocdl.tables.archives import LABELS, sheet_of
@@ -46,12 +46,13 @@ class Samples:
         return len(self.sheet) - len(self.rows)
 
 
+@reraise_swallowed_interrupts
 def read_samples(arguments: argparse.Namespace) -> Samples:
     """Return what the options describe: one of the paper's sets of points, a file or stdin."""
     return samples_of(*_read(arguments), arguments)
 
 
-@heeding_interrupts
+@reraise_swallowed_interrupts
 def samples_of(sheet: Sheet, target: str, arguments: argparse.Namespace, *, several: bool = True) -> Samples:
     """Return the rows of a table that have a target, and these; of classes there have to be several."""
     names = [str(name) for name in sheet.frame.columns]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.names import counted
+from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._output import (
     UserError,
     add_command,
@@ -17,7 +17,6 @@ from ocdl.cli._output import (
     whole_number,
 )
 from ocdl.network import files
-from ocdl.tables.migrations import OLD_KEY
 from ocdl.tables.model import load_model
 
 EXAMPLES = """\
@@ -44,12 +43,12 @@ def run(arguments: argparse.Namespace) -> None:
         _run(arguments)
 
 
-@heeding_interrupts
+@reraise_swallowed_interrupts
 def _run(arguments: argparse.Namespace) -> None:
     require_place_for(arguments.out, arguments.model)
     (network, controls, metadata), _, _ = files.read(arguments.model)
     try:
-        if metadata.keys() & {OLD_KEY, "estimator"}:
+        if "estimator" in metadata:
             columns = _export_estimator(arguments)
         else:
             from ocdl.interop.onnx_export import export_onnx

@@ -12,7 +12,6 @@ from ocdl.cli._output import add_command, aligned, json_text, printable
 from ocdl.model.controls import Controls
 from ocdl.network import files
 from ocdl.tables.encoding import Encoding, Target
-from ocdl.tables.migrations import OLD_KEY
 from ocdl.tables.model import load_model
 from ocdl.tables.record import to_record
 from ocdl.tables.sheet import counted_name
@@ -64,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
 def describe(path: str) -> tuple[dict[str, Any], Encoding | None]:
     """Return what a model file holds, for JSON, and what the columns of a table become."""
     (network, controls, metadata), version, written_by = files.read(path)
-    model = load_model(path) if metadata.keys() & {OLD_KEY, "estimator"} else None
+    model = load_model(path) if "estimator" in metadata else None
     saving = network.saving(controls)
     facts = {
         "format_version": version,

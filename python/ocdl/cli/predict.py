@@ -9,7 +9,7 @@ import sys
 import warnings
 from typing import Any
 
-from ocdl.base.interrupts import heeding_interrupts
+from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._output import (
     UserError,
     add_command,
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
         _run(arguments)
 
 
-@heeding_interrupts
+@reraise_swallowed_interrupts
 def _run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         require_place_for(arguments.out, arguments.model, arguments.data)

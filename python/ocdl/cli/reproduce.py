@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from ocdl.base.names import counted, meant
 from ocdl.base.threads import get_num_threads
+from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._output import (
     WIDE,
     UserError,
@@ -63,7 +64,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Reproduce what was asked for, and print what was found."""
-    from ocdl.reproduce import FIGURES, PAGE, Progress, drawable, finished, reproduce  # it takes matplotlib along
+    from ocdl.reproduce import FIGURES, PAGE, Progress, draw_figure, drawable, finished, reproduce  # imports matplotlib
 
     named = _named([*arguments.figures, *arguments.only])
     require_folder_for(arguments.out, PAGE)
@@ -98,6 +99,8 @@ def run(arguments: argparse.Namespace) -> None:
                     mnist=arguments.mnist,
                     note=note,
                     remark=remark,
+                    # matplotlib calls int() on the names of fonts, which can swallow Ctrl-C
+                    draw=reraise_swallowed_interrupts(draw_figure),
                 )
         except ImportError as error:
             raise UserError(f"fig14 and fig15 need images of digits: {error}; or name a folder by --mnist") from error

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.names import counted
 from ocdl.base.validation import LabelArray
 from ocdl.cli._fitting import cross_validated, fitted, save, scores, scores_of
-from ocdl.cli._interrupts import Interrupted, ending_the_training
-from ocdl.cli._launch import speaking_for_all, world
+from ocdl.cli._interrupts import Interrupted, ending_the_training, reraise_swallowed_interrupts
+from ocdl.cli._launch import reporting_on_root, world
 from ocdl.cli._output import (
     UserError,
     add_command,
@@ -167,14 +166,14 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train, print how it went, and write the model file."""
     communicator = world()
-    with speaking_for_all(communicator) as leads, warnings.catch_warnings(record=True) as caught:
+    with reporting_on_root(communicator) as is_root, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         _require_options(arguments)
         if communicator is not None or is_pattern(arguments.data):
             facts = trained_in_parts(arguments, communicator, TEST_SIZE)
         else:
             facts = _trained(arguments)
-    if not leads:
+    if not is_root:
         return
     if not arguments.quiet:
         print_warnings(caught)
@@ -240,7 +239,7 @@ def _train(samples: Samples, arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-@heeding_interrupts
+@reraise_swallowed_interrupts
 def _split(samples: Samples, share: float, arguments: argparse.Namespace) -> tuple[LabelArray, LabelArray]:
     """Return the places of the samples to train on and of those held out, with equal shares of every class."""
     from sklearn.model_selection import train_test_split

@@ -16,10 +16,10 @@ def description() -> dict[str, Any]:
 
 
 def threads_of(rank: int, descriptions: Sequence[dict[str, Any]]) -> int | None:
-    """Return the threads of a rank, where all ranks have said where they run; None where somebody has chosen already.
+    """Return the number of threads of a rank, from the descriptions of all ranks; None if the user has set it.
 
-    A rank shares with the others on its machine that may run on one of its processors. A launcher that gives each its
-    own, as Slurm does, has divided them already.
+    A rank shares its processors with the ranks on its machine that may run on one of them. A launcher that gives each
+    rank its own processors, as Slurm does, has divided them already.
     """
     if are_threads_chosen():
         return None

@@ -1,4 +1,4 @@
-"""The ranks of a training, as one of them sees them; without a communicator it is alone."""
+"""The ranks of a training: one process, or the ranks of a communicator."""
 
 from __future__ import annotations
 
@@ -12,119 +12,121 @@ from typing import Any, TypeVar
 from ocdl import _core
 from ocdl.base.threads import limited_threads
 from ocdl.distributed import processors
+from ocdl.distributed.collectives import Collectives, RankError, Stopped
 from ocdl.distributed.communicator import as_communicator
-from ocdl.distributed.meetings import Meetings, RankError, Stopped
-from ocdl.distributed.shares import Share
+from ocdl.distributed.row_distribution import RowDistribution
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
 class Ranks:
-    """One process alone: what it says is what all say."""
+    """One process, without a communicator."""
 
     rank, size = 0, 1
-    least_rows = 1  # that a rank needs
+    min_rows = 1  # on each rank
 
     @property
-    def leads(self) -> bool:
-        """Whether this rank writes files, shows progress and looks at the clock."""
+    def is_root(self) -> bool:
+        """Whether this is rank 0, which writes files, shows progress and reads the clock."""
         return self.rank == 0
 
-    def any(self, flag: bool) -> bool:
-        """Whether it is so on some rank."""
+    def allreduce_any(self, flag: bool) -> bool:
+        """Return whether the flag is set on any rank."""
         return flag
 
-    def led(self, make: Callable[[], Made]) -> Made:
-        """Return what the leading rank makes."""
+    def broadcast(self, make: Callable[[], Value]) -> Value:
+        """Return the result of `make` on the root, which calls it alone."""
         return make()
 
-    def said(self, value: Made) -> list[Made]:
-        """Return what every rank says."""
+    def allgather(self, value: Value) -> list[Value]:
+        """Return the values of all ranks."""
         return [value]
 
-    def share(self, rows: int, name: str) -> Share | None:
-        """Return which of all rows these are; None: all of them."""
+    def row_distribution(self, rows: int, name: str) -> RowDistribution | None:
+        """Return how the rows are distributed, `rows` of them on this rank; None: all are here."""
         return None
 
-    def in_step(self, compute: Callable[[], Made]) -> Made | None:
-        """Return what a computation returns, in which the ranks meet; nothing if it was stopped on any of them."""
+    def run_collectively(self, compute: Callable[[], Value]) -> Value | None:
+        """Return the result of a computation with collective operations; None if it was stopped on any rank."""
         return compute()
 
     def require_agreement(self, arguments: Callable[[], Mapping[str, Any]]) -> None:
-        """Raise where a rank was called with something else, and say which."""
+        """Raise a RankError that names the rank and the argument if the arguments of the ranks differ."""
 
 
-class RanksTogether(Ranks):
-    """Several processes that meet."""
+class MPIRanks(Ranks):
+    """The ranks of a communicator."""
 
-    least_rows = 0
+    min_rows = 0
 
-    def __init__(self, meetings: Meetings) -> None:
-        self.meetings, self.rank, self.size = meetings, meetings.rank, meetings.size
+    def __init__(self, collectives: Collectives) -> None:
+        self.collectives, self.rank, self.size = collectives, collectives.rank, collectives.size
 
-    def any(self, flag: bool) -> bool:
-        return any(said[0] for said in self.meetings.meet("a decision", bytes([flag])))
+    def allreduce_any(self, flag: bool) -> bool:
+        return any(packet[0] for packet in self.collectives.allgather_packets("a decision", bytes([flag])))
 
-    def led(self, make: Callable[[], Made]) -> Made:
-        payload = pickle.dumps(make()) if self.leads else b""
-        made: Made = pickle.loads(self.meetings.gather("a decision", payload)[0])
-        return made
+    def broadcast(self, make: Callable[[], Value]) -> Value:
+        payload = pickle.dumps(make()) if self.is_root else b""
+        value: Value = pickle.loads(self.collectives.allgather("a decision", payload)[0])
+        return value
 
-    def said(self, value: Made) -> list[Made]:
-        return [pickle.loads(piece) for piece in self.meetings.gather("a decision", pickle.dumps(value))]
+    def allgather(self, value: Value) -> list[Value]:
+        return [pickle.loads(chunk) for chunk in self.collectives.allgather("a decision", pickle.dumps(value))]
 
-    def share(self, rows: int, name: str) -> Share:
-        return Share.agreed(self.meetings, rows, name)
+    def row_distribution(self, rows: int, name: str) -> RowDistribution:
+        return RowDistribution.gather(self.collectives, rows, name)
 
-    def in_step(self, compute: Callable[[], Made]) -> Made | None:
+    def run_collectively(self, compute: Callable[[], Value]) -> Value | None:
         try:
-            made = compute()
-            if not made:
-                self.meetings.stop()
+            result = compute()
+            if not result:
+                self.collectives.request_stop()
         except Stopped:
             return None
-        return made
+        return result
 
     def require_agreement(self, arguments: Callable[[], Mapping[str, Any]]) -> None:
         own = json.dumps(arguments()).encode()
-        said = [json.loads(bytes(piece)) for piece in self.meetings.gather("the arguments", own)]
-        for name, first in said[0].items():
-            for rank, other in enumerate(said):
+        gathered = [json.loads(bytes(chunk)) for chunk in self.collectives.allgather("the arguments", own)]
+        for name, first in gathered[0].items():
+            for rank, other in enumerate(gathered):
                 if other[name] != first:
                     raise RankError(
                         f"the ranks were not called alike: {name} is {_short(other[name])} on rank {rank} and "
                         f"{_short(first)} on rank 0"
                     )
 
-    def threads(self) -> int | None:
-        """Return how many threads this rank takes, when all have said who they are and fit together."""
+    def agree_on_threads(self) -> int | None:
+        """Return the number of threads of this rank; raise a RankError if versions or cores of the ranks differ."""
         own = {"ocdl": version("ocdl"), "core": _core.build_info()["variant"]} | processors.description()
-        said = [json.loads(bytes(piece)) for piece in self.meetings.gather("joining", json.dumps(own).encode())]
-        for rank, other in enumerate(said):
-            if other["ocdl"] != said[0]["ocdl"]:
+        gathered = [
+            json.loads(bytes(chunk)) for chunk in self.collectives.allgather("joining", json.dumps(own).encode())
+        ]
+        for rank, other in enumerate(gathered):
+            if other["ocdl"] != gathered[0]["ocdl"]:
                 raise RankError(
-                    f"rank {rank} runs ocdl {other['ocdl']} and rank 0 ocdl {said[0]['ocdl']}; all need the same"
+                    f"rank {rank} runs ocdl {other['ocdl']} and rank 0 ocdl {gathered[0]['ocdl']}; all need the same"
                 )
-            if other["core"] != said[0]["core"]:
+            if other["core"] != gathered[0]["core"]:
                 raise RankError(
-                    f"rank {rank} computes with the core {other['core']!r} and rank 0 with {said[0]['core']!r}, whose "
-                    "bits differ; set OCDL_CORE on all ranks to one that all have, as baseline"
+                    f"rank {rank} computes with the core {other['core']!r} and rank 0 with {gathered[0]['core']!r}, "
+                    "whose bits differ; set OCDL_CORE on all ranks to one that all have, as baseline"
                 )
-        return processors.threads_of(self.rank, said)
+        return processors.threads_of(self.rank, gathered)
 
 
 @contextmanager
-def joined(communicator: Any) -> Iterator[Ranks]:
-    """Bring the ranks of a communicator together, for as long as they train; none: alone.
+def join_ranks(communicator: Any) -> Iterator[Ranks]:
+    """Yield the ranks of a communicator, for the time of a training; None: one process.
 
-    Whatever ends on one of them ends on all.
+    An exception on one rank ends all of them.
     """
     if communicator is None:
         yield Ranks()
         return
-    with Meetings(as_communicator(communicator)).held() as meetings:
-        ranks = RanksTogether(meetings)
-        with limited_threads(ranks.threads()):
+    with Collectives(as_communicator(communicator)).session() as collectives:
+        ranks = MPIRanks(collectives)
+        with limited_threads(ranks.agree_on_threads()):
             yield ranks
 
 

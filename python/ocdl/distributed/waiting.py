@@ -6,20 +6,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-SPIN = 2e-4  # seconds in which it asks again at once: most messages are there by then
-SHARE = 0.05  # of the time waited so far that it sleeps, so that neighbours on a full machine find a processor
-LONGEST_SLEEP = 2e-5  # a long message moves on by a piece whenever somebody asks
+SPIN = 2e-4  # seconds of testing without sleeping: most messages are there by then
+SLEEP_FRACTION = 0.05  # of the time waited so far, so that other processes on a full machine find a processor
+LONGEST_SLEEP = 2e-5  # a long message progresses by a chunk with every test
 LONG = 1.0
 
 
 def wait_for(request: Any, timeout: float, when_long: Callable[[], None]) -> bool:
-    """Wait until a request of MPI is complete; False when the time is over.
+    """Wait until a request of MPI is complete; return False after the timeout.
 
-    `when_long` is called once, when it takes longer than it should. Ctrl-C is put off until the request is complete, so
-    that the ranks stay in step; pressed twice, it is not.
+    `when_long` is called once, if the wait is long. Ctrl-C takes effect when the request is complete, so that the ranks
+    stay synchronised; pressed twice, it takes effect at once.
     """
     started = time.monotonic()
-    said = False
+    is_notified = False
     interrupt: KeyboardInterrupt | None = None
     while True:
         try:
@@ -29,9 +29,9 @@ def wait_for(request: Any, timeout: float, when_long: Callable[[], None]) -> boo
             if waited > timeout:
                 return False
             if waited > SPIN:
-                time.sleep(min(SHARE * waited, LONGEST_SLEEP))
-            if waited > min(LONG, timeout / 2) and not said:
-                said = True
+                time.sleep(min(SLEEP_FRACTION * waited, LONGEST_SLEEP))
+            if waited > min(LONG, timeout / 2) and not is_notified:
+                is_notified = True
                 when_long()
         except KeyboardInterrupt as pressed:
             if interrupt is not None:

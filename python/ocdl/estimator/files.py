@@ -9,37 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocdl.base.names import counted
-from ocdl.estimator.defaults import ALPHA, PATIENCE
 from ocdl.model.controls import Controls
 from ocdl.model.losses import LOSSES, Loss
 from ocdl.model.penalties import Regulariser
 from ocdl.model.tableau import Tableau
 from ocdl.network import Network, files
-from ocdl.storage.container import Arrays, FilePath, Migration, exact_record, migrate, refusal
+from ocdl.storage.container import FilePath, Migration, exact_record, migrate, refusal
 from ocdl.training import optimisers
-from ocdl.training.optimisers import Adam, to_dict
 from ocdl.training.result import Status
 
 FIELDS = ("kind", "parameters", "targets", "feature_names", "n_iter", "status")
 
 
-def _from_version_1(metadata: dict[str, Any], _: Arrays) -> None:
-    """There were classifiers only, without a prior, and a regulariser was a record of three weights."""
-    stored = metadata["estimator"]
-    stored["kind"], stored["targets"] = "ODEClassifier", {"classes": stored.pop("classes")}
-    parameters = stored["parameters"]
-    weights = parameters["regulariser"]
-    if weights is not None:
-        record = exact_record(weights, "the regulariser", ("tikhonov", "l1", "time_smoothness"))
-        parameters["regulariser"] = Regulariser(**record).to_list()
-    alpha = 0.0 if weights is None else ALPHA
-    parameters |= {"learning_rate": None, "batch_size": None, "alpha": alpha, "patience": PATIENCE}
-    if parameters["optimiser"] is None:
-        parameters["optimiser"] = to_dict(Adam(lr=0.01))
-
-
-# What an estimator has become since a version. A parameter that is missing takes the value that keeps predictions.
-MIGRATIONS: dict[int, Migration] = {1: _from_version_1}
+# By version n: the function that changes the metadata of version n to that of version n + 1; its arrays are empty.
+MIGRATIONS: dict[int, Migration] = {}
 
 
 class Fitted(Protocol):

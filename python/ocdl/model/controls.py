@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ocdl.base import markup, validation
+from ocdl.base import validation
 from ocdl.base.validation import FloatArray
 
 __all__ = ["Controls"]
@@ -283,17 +283,6 @@ class Controls:
     def __repr__(self) -> str:
         parts = ", ".join(f"{part.name} {part.shape}" for part in self._layout.parts)
         return f"<Controls {parts}, {self._layout.dtype}>"
-
-    def _repr_html_(self) -> str:
-        rows = []
-        for part in self._layout.parts:
-            values = getattr(self, part.name)
-            if part.size:
-                rows.append((part.name, part.meaning, str(part.shape), f"{values.min():.3g}", f"{values.max():.3g}"))
-        head = ("part", "axes", "shape", "smallest", "largest")
-        described = f"Controls: {self._layout.size:,} numbers of {self._layout.dtype}"
-        steps = [markup.bars(getattr(self, part.name), "steps") for part in self._layout.parts if part.role == "steps"]
-        return markup.paragraph(described) + markup.table(head, rows) + "".join(steps)
 
     def _with(self, vector: FloatArray) -> Self:
         return type(self)(self._layout, vector)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ocdl.base import validation
-from ocdl.model.architecture import DEFAULT_TABLEAU, Architecture
+from ocdl.model.architecture import Architecture
 from ocdl.model.controls import Controls
 from ocdl.model.tableau import Tableau
 from ocdl.network import Network
@@ -27,7 +27,7 @@ from ocdl.storage.container import (
 __all__ = ["Model", "ModelFileError", "load", "save"]
 
 
-# What a network has become since a version. An argument that a file lacks takes the value that keeps its predictions.
+# By version n: the function that changes a description and arrays of version n to those of version n + 1.
 MIGRATIONS: dict[int, Migration] = {}
 
 
@@ -159,10 +159,7 @@ def network_from_dict(d: object) -> Network:
     arguments = exact_record(d, "the network", [field.name for field in dataclasses.fields(Architecture) if field.init])
     try:
         dtype = validation.choice(arguments["dtype"], "dtype", ("float64", "float32"))
-        tableau = tableau_from_dict(arguments["tableau"])
-        if arguments["residual"] is False:
-            tableau = Tableau.named(DEFAULT_TABLEAU)  # older versions let feed-forward networks have any, in vain
-        return Network(**(arguments | {"tableau": tableau, "dtype": dtype}))
+        return Network(**(arguments | {"tableau": tableau_from_dict(arguments["tableau"]), "dtype": dtype}))
     except (TypeError, ValueError) as error:
         raise ValueError(f"it describes no valid network: {error!s:.300}") from error
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure as Canvas
 
 import ocdl
-from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.names import counted
 from ocdl.reproduce.claims import verdicts
 from ocdl.reproduce.figures import FIGURES, Figure
@@ -23,7 +22,7 @@ from ocdl.reproduce.store import Outcome, Store, outcomes
 from ocdl.reproduce.verdict import Verdict
 from ocdl.storage.disk import replace_file
 
-__all__ = ["FIGURES", "PAGE", "Progress", "Reproduction", "drawable", "finished", "reproduce"]
+__all__ = ["FIGURES", "PAGE", "Progress", "Reproduction", "draw_figure", "drawable", "finished", "reproduce"]
 
 PAGE, CLAIMS, RUNS = "index.html", "claims.json", "runs"
 
@@ -84,6 +83,23 @@ def finished(names: Sequence[str], folder: str, *, seeds: int, quick: bool) -> t
     return sum(store.load(run) is not None for run in runs), len(runs)
 
 
+def draw_figure(figure: Figure, runs: list[Run], results: Results, folder: str) -> Drawn:
+    """Write a figure as PNG and PDF and its numbers as CSV."""
+    begin = time.perf_counter()
+    canvas = Canvas(layout="constrained")
+    figure.draw(results, canvas)
+    pictures = {}
+    for kind in ("png", "pdf"):
+        buffer = io.BytesIO()
+        canvas.savefig(buffer, format=kind, dpi=DPI)
+        canvas.set_layout_engine("none")  # everything is in its place; finding it takes longer than drawing
+        pictures[kind] = buffer.getvalue()
+        replace_file(os.path.join(folder, "figures", f"{figure.name}.{kind}"), pictures[kind])
+    replace_file(os.path.join(folder, "data", f"{figure.name}.csv"), figure.table(results).csv())
+    trained = sum(results.get(run.experiment, run.dataset, run.network, run.seed).seconds for run in runs)
+    return Drawn(figure, pictures["png"], trained, time.perf_counter() - begin)
+
+
 def reproduce(
     names: Sequence[str],
     folder: str,
@@ -95,6 +111,7 @@ def reproduce(
     mnist: str | None = None,
     note: Callable[[Progress], None] | None = None,
     remark: str = "",
+    draw: Callable[[Figure, list[Run], Results, str], Drawn] = draw_figure,
 ) -> Reproduction:
     """Train what the figures need, draw them, and judge the claims.
 
@@ -119,6 +136,8 @@ def reproduce(
         Told the progress after each step.
     remark : str
         A sentence for the page, on what was left out.
+    draw : callable
+        Draws a figure; `draw_figure`, or a function around it.
 
     Returns
     -------
@@ -142,7 +161,7 @@ def reproduce(
     def draw_what_is_complete() -> None:
         for figure in figures:
             if figure.name not in drawn and all(run in results for run in needed[figure.name]):
-                drawn[figure.name] = _draw(figure, needed[figure.name], results, folder)
+                drawn[figure.name] = draw(figure, needed[figure.name], results, folder)
                 advanced(figure.name)
 
     draw_what_is_complete()
@@ -159,24 +178,6 @@ def reproduce(
     setting = Setting(seeds, quick, jobs, seconds, ocdl.__version__, remark)
     replace_file(place, index(in_order, judged, setting).encode())
     return Reproduction(place, in_order, judged, seconds)
-
-
-@heeding_interrupts  # matplotlib asks int about the names of fonts
-def _draw(figure: Figure, runs: list[Run], results: Results, folder: str) -> Drawn:
-    """Write a figure as PNG and PDF and its numbers as CSV."""
-    begin = time.perf_counter()
-    canvas = Canvas(layout="constrained")
-    figure.draw(results, canvas)
-    pictures = {}
-    for kind in ("png", "pdf"):
-        buffer = io.BytesIO()
-        canvas.savefig(buffer, format=kind, dpi=DPI)
-        canvas.set_layout_engine("none")  # everything is in its place; finding it takes longer than drawing
-        pictures[kind] = buffer.getvalue()
-        replace_file(os.path.join(folder, "figures", f"{figure.name}.{kind}"), pictures[kind])
-    replace_file(os.path.join(folder, "data", f"{figure.name}.csv"), figure.table(results).csv())
-    trained = sum(results.get(run.experiment, run.dataset, run.network, run.seed).seconds for run in runs)
-    return Drawn(figure, pictures["png"], trained, time.perf_counter() - begin)
 
 
 def _words(outcome: Outcome) -> str:

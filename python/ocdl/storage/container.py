@@ -28,7 +28,7 @@ from ocdl.storage.signatures import look_of
 FilePath = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
 
-FORMAT_VERSION = 2  # what is written; whatever is older is read, by way of migrations
+FORMAT_VERSION = 1  # what is written; older versions are read through migrations
 KINDS = {"model": "load it with ocdl.load(path)", "checkpoint": "resume it with ocdl.train(resume=path)"}
 METADATA = ("format", "format_version", "kind", "description", "sha256")
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8"}
@@ -103,8 +103,8 @@ def write_container(path: FilePath, kind: str, description: Mapping[str, Any], a
 def read_container(path: FilePath, kind: str, migrations: Mapping[int, Migration] | None = None) -> Contents:
     """Return description and arrays of a file of this kind; whatever is wrong with them raises a ModelFileError.
 
-    What an older version wrote goes through the chain of migrations: that of number n changes the description and the
-    arrays of version n, in place, to those of version n + 1. A version without one has changed nothing.
+    A file of an older version goes through a chain of migrations: migration n changes the description and the arrays
+    of version n, in place, to those of version n + 1. A version without a migration changed nothing.
     """
     name = os.fsdecode(path)
     kind = validation.choice(kind, "kind", KINDS)
@@ -127,7 +127,7 @@ def read_container(path: FilePath, kind: str, migrations: Mapping[int, Migration
 
 
 def migrate(description: dict[str, Any], arrays: Arrays, version: int, migrations: Mapping[int, Migration]) -> None:
-    """Bring what a file of an older version holds up to the present one, a version at a time."""
+    """Change the contents of a file of an older version to those of the present one, a version at a time."""
     try:
         for old in range(version, FORMAT_VERSION):
             if old in migrations:

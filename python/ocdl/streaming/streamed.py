@@ -58,8 +58,10 @@ class Streamed:
     def are_weighted(self) -> bool:
         return bool(self._rows.are_weighted)
 
-    def evaluator(self, core_objective: _core.Objective, add_up: Callable[..., Any] | None = None) -> _core.Evaluator:
-        """Return an objective on these rows, as an optimiser sees it; `add_up` where they are a part of all."""
+    def evaluator(
+        self, core_objective: _core.Objective, allreduce: Callable[..., Any] | None = None
+    ) -> _core.Evaluator:
+        """Return an objective on these rows, as an optimiser sees it; `allreduce` sums over the ranks."""
         net, objective = self._net, self._objective
         row_bytes = (net.n_features + net.n_outputs + 1) * net.dtype.itemsize
         make = _core.source_evaluator if net.dtype == np.float64 else _core.source_evaluator_single
@@ -73,7 +75,7 @@ class Streamed:
             core_objective,
             self.first_row,
             self.all_rows,
-            add_up,
+            allreduce,
             None if isinstance(objective.record, Loss) else self._loss_of_rows,
         )
 

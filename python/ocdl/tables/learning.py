@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.tables.columns import Feature, recognised
 from ocdl.tables.encoding import MOST_UNSEEN, Encoding, Target, raw_numbers, single_numbers, warn
@@ -16,7 +15,6 @@ from ocdl.tables.sheet import Sheet, TableError, listed
 FEWEST_TO_COUNT = 10  # rows, from which on a column without a header that counts them is no accident
 
 
-@heeding_interrupts
 def learn(
     sheet: Sheet,
     candidates: Iterable[str],

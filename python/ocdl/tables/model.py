@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.validation import FloatArray
 from ocdl.estimator import files as estimator_files
 from ocdl.network import Network, files
-from ocdl.storage.container import FilePath, ModelFileError, migrate, refusal
+from ocdl.storage.container import FilePath, Migration, ModelFileError, migrate, refusal
 from ocdl.tables import record
 from ocdl.tables.encoding import Encoding, plain
-from ocdl.tables.migrations import MIGRATIONS, OLD_KEY
 from ocdl.tables.sheet import Sheet, TableError, counted_names
 
 if TYPE_CHECKING:
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["TableModel", "load_model"]
 
 KEY = "table"  # of the metadata
+MIGRATIONS: dict[int, Migration] = {}  # by the version of the file
 
 
 class TableModel:
@@ -81,7 +80,6 @@ class TableModel:
         probabilities: FloatArray = self.estimator.predict_proba(self.inputs(table))
         return probabilities
 
-    @heeding_interrupts
     def inputs(self, table: Any) -> Any:
         """Return what the estimator sees of a table: numbers of shape (rows, inputs), with names if it knows some."""
         import pandas as pd
@@ -99,7 +97,6 @@ class TableModel:
         return f"<{type(self.estimator).__name__} for {needed:.200}>"
 
 
-@heeding_interrupts
 def load_model(path: FilePath) -> TableModel:
     """Read what ``ocdl train`` wrote, or the `save` of an estimator: a model that predicts from tables.
 
@@ -127,7 +124,7 @@ def load_model(path: FilePath) -> TableModel:
     """
     model, version, _ = files.read(path)
     metadata = model.metadata
-    if not metadata.keys() & {OLD_KEY, "estimator"}:
+    if "estimator" not in metadata:
         advice = "ocdl train and the save of an estimator write files with them"
         raise refusal(path, f"holds a network without classes or targets; {advice}")
     try:

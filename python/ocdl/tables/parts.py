@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ocdl.base.interrupts import heeding_interrupts
 from ocdl.tables.reading import PARQUET, not_parquet
 from ocdl.tables.sheet import Sheet, TableError, listed
 
@@ -41,7 +40,6 @@ class Parts:
     columns: tuple[str, ...]
 
     @classmethod
-    @heeding_interrupts
     def found(cls, pattern: str) -> Parts:
         """Look at the files, and read none of their rows."""
         paths = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]
@@ -75,7 +73,6 @@ class Parts:
         firsts = [(self.n_rows - ROWS_AT_EACH) * place // (PLACES - 1) for place in range(PLACES)]
         return self.read([(first, first + ROWS_AT_EACH) for first in firsts])
 
-    @heeding_interrupts
     def read(self, runs: Sequence[tuple[int, int]]) -> Sheet:
         """Return runs of rows, from the first of each up to the second; messages count from the first of all."""
         import pandas as pd

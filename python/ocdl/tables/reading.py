@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ocdl.base.interrupts import heeding_interrupts
 from ocdl.base.memory import in_units
 from ocdl.tables import archives
 from ocdl.tables.dialect import MISSING, MISSING_LABELS, Dialect, detect
@@ -65,7 +64,6 @@ class Request:
 EVERYTHING = Request()
 
 
-@heeding_interrupts
 def read_sheet(path: str, request: Request = EVERYTHING) -> Sheet:
     """Return the table in a file; ``-`` is stdin, which has comma-separated text.
 

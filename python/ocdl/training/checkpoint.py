@@ -15,15 +15,16 @@ from ocdl.base import validation
 from ocdl.base.build import build_info
 from ocdl.model.own_loss import chosen_rows
 from ocdl.network.files import network_to_dict
-from ocdl.storage.container import FilePath, read_container, refusal, write_container
+from ocdl.storage.container import FilePath, Migration, read_container, refusal, write_container
 from ocdl.streaming.streamed import Streamed
 from ocdl.training import optimisers
-from ocdl.training.checkpoint_migrations import MIGRATIONS
 from ocdl.training.history import EVERY_ITERATION
 from ocdl.training.optimisers import Chain, Optimiser
 from ocdl.training.session import Before, Best, Evaluated, Problem, Session, Stage
 
 DEFAULT_PAUSE = 30.0  # seconds between two checkpoints, unless a number of iterations is given
+# By version n: the function that changes a description and arrays of version n to those of version n + 1.
+MIGRATIONS: dict[int, Migration] = {}
 
 
 def fingerprint(problem: Problem, optimiser: Optimiser | Chain) -> dict[str, Any]:
@@ -42,9 +43,9 @@ def _digest(problem: Problem) -> str:
     if isinstance(problem.X, Streamed):
         return problem.X.digest()
     rows = len(problem.X)
-    size = _core.shard_size(rows if problem.share is None else problem.share.all_rows)
+    size = _core.shard_size(rows if problem.row_distribution is None else problem.row_distribution.all_rows)
     own = [_digest_of_rows(problem, slice(first, min(first + size, rows))) for first in range(0, rows, size)]
-    shards = [digest for some in problem.ranks.said(own) for digest in some]
+    shards = [digest for some in problem.ranks.allgather(own) for digest in some]
     return shards[0] if len(shards) == 1 else hashlib.sha256("".join(shards).encode()).hexdigest()
 
 
@@ -65,13 +66,6 @@ def _bytes_of(array: Any, rows: slice, n_rows: int) -> Any:
     is_all = rows.start == 0 and rows.stop == n_rows
     chosen = array if is_all else chosen_rows(array, np.arange(rows.start, rows.stop))
     return repr(chosen).encode("utf-8", "backslashreplace")
-
-
-def _former_digest(problem: Problem) -> str | None:
-    """Return how the data of several shards were known first: by one digest, which needs them all in one place."""
-    if problem.ranks.size > 1 or isinstance(problem.X, Streamed):
-        return None
-    return _digest_of_rows(problem, slice(0, len(problem.X)))
 
 
 class Saver:
@@ -118,19 +112,17 @@ def restore(path: FilePath | None, session: Session, identity: dict[str, Any]) -
 
     ValueError where it belongs to another training; a warning where it was written with another core.
     """
-    found, description, arrays = session.ranks.led(lambda: _read(path, session.problem, identity))
+    found, description, arrays = session.ranks.broadcast(lambda: _read(path, identity))
     try:
-        core = None if description.get("core") is None else validation.text(description["core"], "core")
+        core = validation.text(description["core"], "core")
         _unpack(session, description, arrays)
     except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
         raise refusal(found, f"is malformed: {error!s:.300}") from error
-    if core is not None and session.ranks.leads:
+    if session.ranks.is_root:
         _warn_of_another_core(found, core)
 
 
-def _read(
-    path: FilePath | None, problem: Problem, identity: dict[str, Any]
-) -> tuple[FilePath, dict[str, Any], dict[str, Any]]:
+def _read(path: FilePath | None, identity: dict[str, Any]) -> tuple[FilePath, dict[str, Any], dict[str, Any]]:
     assert path is not None
     description, arrays, _ = read_container(path, "checkpoint", MIGRATIONS)
     stored = description.get("training")
@@ -139,8 +131,6 @@ def _read(
     for name, own in identity.items():
         found = stored.get(name)
         if found != own:
-            if name == "data" and found == _former_digest(problem):
-                continue
             what = "other data" if name == "data" else f"another {name}: {found!r}, here it is {own!r}"
             raise ValueError(f"resume: the checkpoint {os.fspath(path)!r} belongs to a training with {what}")
     return path, description, arrays

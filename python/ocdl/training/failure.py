@@ -38,7 +38,7 @@ def judged(session: Session, history: History, status: Status) -> Status:
     rose = _is_above(float(history.loss[-1]), float(history.loss[0])) and not on_batches
     is_flat = history.gradient_norm[-1] <= session.problem.tol
     if _is_of_labels(session.problem) and ((rose and is_flat) or _predicts_one_class(session.problem, history)):
-        norms = session.problem.ranks.said(_gradient_norms_where_wrong(session))
+        norms = session.problem.ranks.allgather(_gradient_norms_where_wrong(session))
         if _are_nearly_zero(norms):
             return Status.SATURATED
     return Status.ROSE if rose else status
@@ -80,7 +80,7 @@ def _predicts_one_class(problem: Problem, history: History) -> bool:
     y, weights = problem.y, problem.sample_weight
     if isinstance(problem.X, Streamed):
         _, y, weights = _looked_at(problem)
-    totals = np.sum(problem.ranks.said(np.bincount(y, weights, classes)), axis=0)
+    totals = np.sum(problem.ranks.allgather(np.bincount(y, weights, classes)), axis=0)
     return not _is_above(float(history.score[-1]), float(totals.max() / totals.sum()))
 
 
@@ -88,8 +88,8 @@ def _looked_at(problem: Problem) -> tuple[FloatArray, Any, FloatArray | None]:
     """Return rows of this rank that stand for its own, evenly spaced; of a source the same ones on every rank."""
     if isinstance(problem.X, Streamed):
         return problem.X.some_rows(ROWS_LOOKED_AT // RUN, RUN)
-    share = problem.share
-    first, all_rows = (0, len(problem.X)) if share is None else (share.first_row, share.all_rows)
+    distribution = problem.row_distribution
+    first, all_rows = (0, len(problem.X)) if distribution is None else (distribution.first_row, distribution.all_rows)
     step = max(1, all_rows // ROWS_LOOKED_AT)
     rows = slice(-first % step, None, step)
     weights = None if problem.sample_weight is None else problem.sample_weight[rows]

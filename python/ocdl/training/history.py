@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocdl.base import markup
 from ocdl.base.names import counted
 from ocdl.base.validation import FloatArray, LabelArray
 
@@ -172,17 +171,6 @@ class History:
 
     def __repr__(self) -> str:
         return f"<History of {counted(len(self) - 1, 'iteration')}, loss {self.loss[0]:.6g} to {self.loss[-1]:.6g}>"
-
-    def _repr_html_(self) -> str:
-        rows = [("iterations", f"{len(self) - 1:,}"), *self._facts()]
-        return markup.curve(self.loss, "loss") + markup.facts("History", rows)
-
-    def _facts(self) -> list[tuple[str, str]]:
-        """Return what stands at the end of the training, each with its name."""
-        facts = {"loss": self.loss, "norm of the gradient": self.gradient_norm, self.score_name: self.score}
-        facts |= {"loss, validation": self.val_loss, f"{self.score_name}, validation": self.val_score}
-        lines = [(name, f"{values[-1]:.6g}") for name, values in facts.items() if not np.isnan(values[-1:]).any()]
-        return [*lines, ("seconds", f"{self.seconds[-1]:.3g}")]
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a data frame with a row per iteration; scores and validation are NaN where not evaluated.

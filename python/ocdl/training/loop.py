@@ -14,8 +14,8 @@ from ocdl.base.keywords import known_keywords
 from ocdl.base.names import counted
 from ocdl.base.randomness import seed_of
 from ocdl.base.validation import FloatArray
-from ocdl.distributed.ranks import Ranks, joined
-from ocdl.distributed.shares import rows_of
+from ocdl.distributed.ranks import Ranks, join_ranks
+from ocdl.distributed.row_distribution import row_range
 from ocdl.model.controls import Controls
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.network import Network
@@ -135,9 +135,9 @@ def train(
         A handle to end the training from another thread.
     communicator : mpi4py.MPI.Intracomm or ocdl.distributed.Communicator, optional
         The ranks that train together: each calls `train` with its own rows of X, y, `sample_weight` and `validation`,
-        as `ocdl.distributed.my_rows` says, and with all else alike. Loss, gradient and controls have the same bits for
-        any number of ranks, and one process with all rows has them, too; every rank returns the same. The first rank
-        writes checkpoints, calls the callback, shows the progress and draws the seed.
+        as `ocdl.distributed.local_rows` returns them, and with all else alike. Loss, gradient and controls have the
+        same bits for any number of ranks, and one process with all rows has them, too; every rank returns the same. The
+        root writes checkpoints, calls the callback, shows the progress and draws the seed.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def train(
     >>> bool(np.all(np.diff(r.history.loss) <= 0))
     True
     """
-    with joined(communicator) as ranks:
+    with join_ranks(communicator) as ranks:
         if not isinstance(net, Network):
             raise TypeError(f"net must be a Network, got {type(net).__name__}")
         max_iter = checks.integer(max_iter, "max_iter", least=0)
@@ -186,12 +186,12 @@ def train(
         _require_no_l1_on_simplex(problem)
         schedule = {"max_iter": max_iter, "eval_every": str(evaluated), "patience": patience}
         ranks.require_agreement(lambda: agreed_upon(problem, vector, optimiser) | schedule)
-        problem = problem.shared()
-        seed = ranks.led(lambda: seed_of(random_state))
+        problem = problem.distributed()
+        seed = ranks.broadcast(lambda: seed_of(random_state))
         session = Session(problem, vector, stages, max_iter, seed, (stop or Stop())._flag)
         saver = _storage(session, optimiser, checkpoint, checkpoint_every, resume)
         try:
-            with Watcher(callback if ranks.leads else None, progress and ranks.leads, max_iter) as watcher:
+            with Watcher(callback if ranks.is_root else None, progress and ranks.is_root, max_iter) as watcher:
                 status = _iterate(session, watcher, saver, evaluated, patience)
                 watcher.look(session, last=True)
         finally:
@@ -253,13 +253,13 @@ def _storage(
         if path is not None and not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"{name} must be a path, got {checks.shown(path)}")
     ranks = session.ranks
-    resumes, stores = ranks.led(lambda: (resume is not None, checkpoint is not None))
+    resumes, stores = ranks.broadcast(lambda: (resume is not None, checkpoint is not None))
     if not resumes and not stores:
         return None
     identity = checkpoints.fingerprint(session.problem, optimiser)
     if resumes:
         checkpoints.restore(resume, session, identity)
-    if checkpoint is None or not ranks.leads:
+    if checkpoint is None or not ranks.is_root:
         return None
     saver = checkpoints.Saver(checkpoint, checkpoint_every, identity)
     saver.save(session)
@@ -286,7 +286,7 @@ def _iterate(
         status = session.advance(min(due))
         if saver and session.iteration > iteration:
             saver.save_if_due(session)
-        if session.ranks.any(watcher.look(session)):
+        if session.ranks.allreduce_any(watcher.look(session)):
             break
         if status == "running" and session.iteration < session.stage_end:
             continue
@@ -338,7 +338,7 @@ def _problem(
                 raise TypeError(f"{name} must be left out with a source, whose rows have it with them")
         rows = Streamed(X, net, objective, part=_part(ranks, X))
     else:
-        vector, rows, targets, weights = net._problem(u, X, y, objective, sample_weight, least=ranks.least_rows)
+        vector, rows, targets, weights = net._problem(u, X, y, objective, sample_weight, least=ranks.min_rows)
     frozen = _frozen(net, freeze)
     start = Controls(net._layout, vector.copy())
     if net.time_steps == "simplex":
@@ -349,7 +349,7 @@ def _problem(
     elif validation is not None:
         if not isinstance(validation, (tuple, list)) or len(validation) != 2:
             raise TypeError(f"validation must be a pair (X, y) or a source, got {type(validation).__name__}")
-        val_rows = checks.samples(validation[0], net.n_features, net.dtype, "the X of validation", ranks.least_rows)
+        val_rows = checks.samples(validation[0], net.n_features, net.dtype, "the X of validation", ranks.min_rows)
         try:
             checked = val_rows, objective._checked_targets(validation[1], len(val_rows), net.n_outputs, net.dtype)
         except (TypeError, ValueError) as error:
@@ -360,7 +360,7 @@ def _problem(
 
 def _part(ranks: Ranks, source: Rows) -> slice | None:
     """Return which rows of a source this rank reads; None: all."""
-    return None if ranks.size == 1 else rows_of(ranks.rank, ranks.size, source.n_rows)
+    return None if ranks.size == 1 else row_range(ranks.rank, ranks.size, source.n_rows)
 
 
 def _frozen(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:

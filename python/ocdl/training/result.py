@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from ocdl import _core
-from ocdl.base import markup
 from ocdl.model.controls import Controls
 from ocdl.training.history import History
 
@@ -127,16 +126,6 @@ class Result:
     n_evals: int
     status: Status
     message: str
-
-    def _repr_html_(self) -> str:
-        rows = [
-            ("status", self.status.name),
-            ("iterations", f"{self.n_iter:,}"),
-            ("evaluations", f"{self.n_evals:,}"),
-            *self.history._facts(),
-        ]
-        said = markup.paragraph(self.message)
-        return said + markup.curve(self.history.loss, "loss") + markup.facts("Result", rows)
 
     def __getattr__(self, name: str) -> NoReturn:
         instead = NAMES_OF_OTHERS.get(name)

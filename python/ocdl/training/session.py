@@ -16,7 +16,7 @@ from ocdl.base import validation
 from ocdl.base.memory import in_units
 from ocdl.base.validation import FloatArray
 from ocdl.distributed.ranks import Ranks
-from ocdl.distributed.shares import Share
+from ocdl.distributed.row_distribution import RowDistribution
 from ocdl.model import overflow
 from ocdl.model.controls import Controls
 from ocdl.model.losses import Loss
@@ -51,34 +51,36 @@ class Problem:
     tol: float
     rtol: float
     ranks: Ranks = field(default_factory=Ranks)
-    share: Share | None = None  # where X has the rows of one rank: which of all they are
-    validation_share: Share | None = None
+    row_distribution: RowDistribution | None = None  # None: X has the rows of all ranks
+    validation_distribution: RowDistribution | None = None
 
-    def shared(self) -> Problem:
-        """Return the problem that knows which of all rows it has, when all ranks have said how many theirs are."""
-        share = self._share(self.X, "X")
-        if share is None:
+    def distributed(self) -> Problem:
+        """Return the problem with the distribution of its rows over the ranks; collective."""
+        distribution = self._row_distribution(self.X, "X")
+        if distribution is None:
             return self
         if self.sample_weight is not None:
-            total = share.sum(self.sample_weight.astype(np.float64).reshape(-1, 1))
+            total = distribution.allreduce_sum(self.sample_weight.astype(np.float64).reshape(-1, 1))
             is_mean = self.objective.reduction == "mean"
             validation.require_total_weight(float(total[0]), self.net.dtype, mean=is_mean)
-        looked_at = None if self.validation is None else self._share(self.validation[0], "the X of validation")
-        return replace(self, share=share, validation_share=looked_at)
+        of_validation = None
+        if self.validation is not None:
+            of_validation = self._row_distribution(self.validation[0], "the X of validation")
+        return replace(self, row_distribution=distribution, validation_distribution=of_validation)
 
-    def _share(self, X: FloatArray | Streamed, name: str) -> Share | None:
-        share = self.ranks.share(len(X), name)
-        if share is not None and isinstance(X, Streamed) and X.all_rows != share.all_rows:
+    def _row_distribution(self, X: FloatArray | Streamed, name: str) -> RowDistribution | None:
+        distribution = self.ranks.row_distribution(len(X), name)
+        if distribution is not None and isinstance(X, Streamed) and X.all_rows != distribution.all_rows:
             raise ValueError(
                 f"{name} is a source of {X.all_rows} rows, and other ranks have one of another length: take the same"
             )
-        return share
+        return distribution
 
     @cached_property
     def samples(self) -> _core.Evaluator:
         """The objective on the training data, as the core's optimisers see it."""
         objective = self.objective._core_objective
-        return self._evaluator(objective, self.X, self.y, self.sample_weight, self.share)
+        return self._evaluator(objective, self.X, self.y, self.sample_weight, self.row_distribution)
 
     @cached_property
     def smooth_samples(self) -> _core.Evaluator:
@@ -86,14 +88,14 @@ class Problem:
         if not self.objective._nonsmooth_terms:
             return self.samples
         objective = self.objective._core_objective.smooth_part()
-        return self._evaluator(objective, self.X, self.y, self.sample_weight, self.share)
+        return self._evaluator(objective, self.X, self.y, self.sample_weight, self.row_distribution)
 
     @cached_property
     def validation_samples(self) -> _core.Evaluator | None:
         """The objective on the validation data, where there is some."""
         if self.validation is None:
             return None
-        return self._evaluator(self.objective._core_objective, *self.validation, None, self.validation_share)
+        return self._evaluator(self.objective._core_objective, *self.validation, None, self.validation_distribution)
 
     def _evaluator(
         self,
@@ -101,16 +103,16 @@ class Problem:
         X: FloatArray | Streamed,
         y: Any,
         weights: FloatArray | None,
-        share: Share | None,
+        distribution: RowDistribution | None,
     ) -> _core.Evaluator:
         if isinstance(X, Streamed):
-            return X.evaluator(core_objective, None if share is None else share.add_up)
+            return X.evaluator(core_objective, None if distribution is None else distribution.allreduce_nodes)
         core_network = self.net._core_network
-        if share is not None:
-            place = share.first_row, share.all_rows, share.add_up
+        if distribution is not None:
+            rows = distribution.first_row, distribution.all_rows, distribution.allreduce_nodes
             record = self.objective.record
             own = None if isinstance(record, Loss) else LossesOfRows(record, y, weights)
-            return _core.shards_evaluator(core_network, X, y, weights, core_objective, *place, own)
+            return _core.shards_evaluator(core_network, X, y, weights, core_objective, *rows, own)
         if isinstance(self.objective.record, Loss):
             return _core.samples_evaluator(core_network, X, y, weights, core_objective)
         on_samples = self.objective._on_samples(y, weights, len(X))
@@ -230,12 +232,12 @@ class Session:
 
     def look_for_a_stop(self) -> bool:
         """Whether somebody has asked to stop, on whichever rank."""
-        self.is_stopped = self.is_stopped or self.ranks.any(self.stop.requested)
+        self.is_stopped = self.is_stopped or self.ranks.allreduce_any(self.stop.requested)
         return self.is_stopped
 
     def _in_step(self, compute: Callable[[], Found]) -> Found | None:
         """Return what the core computes, on all ranks or, if it was stopped, on none."""
-        found = self.ranks.in_step(compute)
+        found = self.ranks.run_collectively(compute)
         self.is_stopped = self.is_stopped or not found
         return found
 
@@ -244,7 +246,7 @@ class Session:
         if not self._in_step(lambda: self.core.start(self.stop)):
             return False
         if not np.isfinite(self.core.record[:2]).all():
-            self._report_overflow(self.problem.X, self.problem.share)
+            self._report_overflow(self.problem.X, self.problem.row_distribution)
         self.slices.append((-1, np.array([self.core.record])))
         return True
 
@@ -257,7 +259,7 @@ class Session:
         most = min(max(min(until, self.stage_end) - self.iteration, 0), SLICE_ITERATIONS)
         seconds = SLICE_SECONDS
         if self.ranks.size > 1:
-            most, seconds = self.ranks.led(lambda: min(most, self.pace)), math.inf
+            most, seconds = self.ranks.broadcast(lambda: min(most, self.pace)), math.inf
         rows, before, started = np.empty((most, len(EVERY_ITERATION))), self.iteration, time.perf_counter()
         self.slices.append((before, rows))
         self._in_step(lambda: self.core.run(rows, seconds, self.stop))
@@ -296,30 +298,31 @@ class Session:
             seen = found
         if problem.validation is not None and self.iteration == 0 and not math.isfinite(seen[0]):
             try:
-                self._report_overflow(problem.validation[0], problem.validation_share)
+                self._report_overflow(problem.validation[0], problem.validation_distribution)
             except FloatingPointError as error:
                 raise FloatingPointError(f"validation: {error}") from error
         return Evaluated(self.iteration, training[1], *seen, self.controls.h.copy())
 
-    def _report_overflow(self, X: FloatArray | Streamed, share: Share | None) -> NoReturn:
+    def _report_overflow(self, X: FloatArray | Streamed, distribution: RowDistribution | None) -> NoReturn:
         """Raise an error that names the first sample that is not finite, on whichever rank it is."""
-        first_row = 0 if share is None else share.first_row
+        first_row = 0 if distribution is None else distribution.first_row
         own = None
         for first, rows in X.pieces() if isinstance(X, Streamed) else [(first_row, X)]:
             own = own or overflow.found(self.problem.net._core_network, self.core.controls(), rows, first)
-        reasons = [reason for reason in self.ranks.said(own) if reason is not None]
+        reasons = [reason for reason in self.ranks.allgather(own) if reason is not None]
         raise FloatingPointError(reasons[0] if reasons else overflow.behind_the_flow(self.problem.net.dtype))
 
     def find_unsolved_stages(self) -> str | None:
         """Return a sentence about the stages because of which the last trial failed, on whichever rank; else None."""
-        trial, net, share = self.core.nonfinite_trial(), self.problem.net._core_network, self.problem.share
+        trial, net = self.core.nonfinite_trial(), self.problem.net._core_network
+        distribution = self.problem.row_distribution
         if trial is None:
             return None
         X, own = self.problem.X, None
-        first_row = 0 if share is None else share.first_row
+        first_row = 0 if distribution is None else distribution.first_row
         for first, rows in X.pieces() if isinstance(X, Streamed) else [(first_row, X)]:
             own = own or overflow.unsolved_stages(net, trial, rows, first)
-        return next((reason for reason in self.ranks.said(own) if reason is not None), None)
+        return next((reason for reason in self.ranks.allgather(own) if reason is not None), None)
 
     def last_evaluation(self) -> Evaluated | None:
         """Return score and validation at the current controls, computed once."""

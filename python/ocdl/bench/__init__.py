@@ -1,1 +1,0 @@
-"""What ``ocdl bench`` measures, and the same networks written with other libraries."""
