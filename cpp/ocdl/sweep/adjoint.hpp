@@ -60,8 +60,8 @@ class Adjoint {
         field_.vjp(u_.at(j, i), stages[i], h, g, scratch.cotangents, scratch.eta[i], own, scratch.product);
         if (!du_) continue;
         const Index before = group.is_implicit ? group.last : net_.stages_before(i);
-        LinearCombination<T> state =
-            stage_combination(net_.tableau, i, before, h, y, stages, scratch.state, own);
+        LinearCombination<T> state = stage_combination(net_.tableau, i, before, h, y.slice(own),
+                                                       stages.slice(own.range()), scratch.state.slice(own));
         finite &= field_.control_gradient(scratch.cotangents, state, stages[i], own, accumulate, du_.at(j, i),
                                           scratch.panels);
         accumulate = adds_to_set || !net_.stage_controls;
@@ -92,7 +92,6 @@ class Adjoint {
                    const AdjointScratch<T>& scratch) const {
     if constexpr (std::floating_point<T>) {
       const NarrowDense<T> field{net_.dim, net_.activation};
-      const ThreadSlice<T> all(y.tiles());
       const Index last = net_.last_live(), first = net_.first_live();
       const T h = net_.residual ? u_.h(j) : T(1);
       // The weight of an only stage multiplies sums instead of samples.
@@ -110,7 +109,7 @@ class Adjoint {
           for (Index l = first; l < i; ++l) is_needed |= net_.is_live(l) && net_.tableau.A()(i, l) != 0;
         }
         LinearCombination<T> state =
-            stage_combination(net_.tableau, i, net_.stages_before(i), h, y, stages, scratch.state, all);
+            stage_combination(net_.tableau, i, net_.stages_before(i), h, y, stages, scratch.state);
         const Plane<T> to = i == first ? p : scratch.stage_cotangents[0];
         field.vjp(u_.at(j, i), h * factor, state, stages[i], g, costate, to,
                   is_needed ? scratch.eta[i] : Plane<T>(), net_.learns_steps, sums,

@@ -82,17 +82,15 @@ class Integrator {
                    const StageScratch<T>& scratch) const {
     if constexpr (std::floating_point<T>) {
       const NarrowDense<T> field{net_.dim, net_.activation};
-      const ThreadSlice<T> all(y.tiles());
       const T h = net_.residual ? u_.h(j) : T(1);
       LinearCombination<T> sum(net_.residual ? y : Plane<const T>(), next);
       for (const ScheduledGroup& group : net_.schedule) {
         const Index i = group.stages.first;
         const bool is_last = group.next < 0;
         const T weight = next ? h * T(net_.weight(i)) : T(0);
-        field.evaluate(
-            u_.at(j, i),
-            stage_combination(net_.tableau, i, net_.stages_before(i), h, y, stages, scratch.state, all),
-            stages[i], scratch.state, {&sum, is_last ? weight : T(0), next});
+        field.evaluate(u_.at(j, i),
+                       stage_combination(net_.tableau, i, net_.stages_before(i), h, y, stages, scratch.state),
+                       stages[i], scratch.state, {&sum, is_last ? weight : T(0), next});
         if (!is_last)
           sum.add(weight, stages.value(i));
         else if (next && weight == T(0))

@@ -115,6 +115,8 @@ class PullBack {
         integrator_(net, swept_),
         costate_rows_(derivatives.costates, net, samples) {
     if (!out_.any()) plan_.storage = Storage::states_only;
+    shape_ = net.trajectory_shape(plan_.storage);
+    shape_.layers = stored_layers();
   }
 
   // Defined outside the class, so that only pull_back.cpp compiles what they call: it is most of the core.
@@ -148,6 +150,7 @@ class PullBack {
   Derivatives<T> out_;
   Workspace<T>& workspace_;
   BlockPlan plan_;
+  TrajectoryShape shape_;
   Integrator<T> integrator_;
   StateRows<T> costate_rows_;
   bool should_continue_ = true;           ///< what the first thread of a team tells the others
@@ -162,12 +165,6 @@ class PullBack {
 
   /// Without derivatives a state is overwritten by the next one.
   Index stored_layers() const { return out_.any() ? net_.layers : 0; }
-  TrajectoryShape trajectory_shape() const {
-    TrajectoryShape shape = net_.trajectory_shape(plan_.storage);
-    shape.layers = stored_layers();
-    return shape;
-  }
-
   Memory allocate(Arena<T>&& arena, Index tiles, int rank) const { return allocate(arena, tiles, rank); }
   /// Views of a block of so many tiles, for thread `rank` of its team.
   Memory allocate(Arena<T>& arena, Index tiles, int rank) const {
@@ -181,7 +178,7 @@ class PullBack {
       return Planes<T>(Plane<T>(arena.allocate(count * stride), rows, tiles), stride);
     };
     Memory m;
-    m.trajectory = arena.allocate(Trajectory<T>::size(trajectory_shape(), plan_.samples));
+    m.trajectory = arena.allocate(Trajectory<T>::size(shape_, plan_.samples));
     m.stage = planes(1, net_.dim)[0];
     m.outputs = planes(1, net_.outputs)[0];
     m.output_slopes = planes(1, net_.outputs)[0];
@@ -220,7 +217,7 @@ class PullBack {
   void process(const Block& block, const Team& team, int worker) {
     const ThreadSlice<T> own = ThreadSlice<T>::of(team, block.samples);
     Memory memory = allocate(Arena<T>(workspace_.memory(worker)), own.block_tiles, team.rank());
-    const Trajectory<T> trajectory(memory.trajectory, trajectory_shape(), plan_.samples, own.block_tiles);
+    const Trajectory<T> trajectory(memory.trajectory, shape_, plan_.samples, own.block_tiles);
     const bool is_caller = worker == 0 && team.rank() == 0;
     memory.adjoint.stop_token = {workspace_.stop_source, is_caller};
     if (!run_forward(block, own, trajectory, memory, is_caller)) return;

@@ -17,24 +17,24 @@ struct Stages {
   Stages slice(const Range& tiles) const { return {values.slice(tiles), hidden.slice(tiles), hidden_count}; }
 };
 
-/// y_i = y + h sum_l a_il k_l over the first `count` stages, in a thread's slice of the block; stage i needs
-/// no other. The adjoint rebuilds y_i from the stored y and k: cheaper to compute than to store, and the same
-/// bits.
+/// y_i = y + h sum_l a_il k_l over the first `count` stages; stage i needs no other. The adjoint rebuilds y_i
+/// from the stored y and k: cheaper to compute than to store, and the same bits.
 template <class T>
 LinearCombination<T> stage_combination(const Tableau& tableau, Index i, Index count, T h,
                                        const Plane<const T>& y, const Stages<T>& stages,
-                                       const Plane<T>& scratch, const ThreadSlice<T>& own) {
-  LinearCombination<T> state(y.slice(own), scratch.slice(own));
-  for (Index l = 0; l < count; ++l) state.add(h * T(tableau.A()(i, l)), stages.value(l).slice(own));
+                                       const Plane<T>& scratch) {
+  LinearCombination<T> state(y, scratch);
+  for (Index l = 0; l < count; ++l) state.add(h * T(tableau.A()(i, l)), stages.value(l));
   return state;
 }
 
-/// The same as a plane of the block, of which this thread has its slice written: y itself where row i of A is
+/// The same as a plane of the block, of which this thread writes its slice: y itself where row i of A is
 /// zero, else `scratch`.
 template <class T>
 Plane<const T> stage_state(const Tableau& tableau, Index i, Index count, T h, const Plane<const T>& y,
                            const Stages<T>& stages, const Plane<T>& scratch, const ThreadSlice<T>& own) {
-  LinearCombination<T> state = stage_combination(tableau, i, count, h, y, stages, scratch, own);
+  LinearCombination<T> state =
+      stage_combination(tableau, i, count, h, y.slice(own), stages.slice(own.range()), scratch.slice(own));
   if (state.is_plane()) return y;
   state.write();
   return scratch;
