@@ -57,9 +57,7 @@ struct Network : NetworkOptions {
   explicit Network(NetworkOptions options) : NetworkOptions(std::move(options)) {
     stages = residual ? tableau.stages() : 1;
     control_stages = stage_controls ? stages : 1;
-    if (layer_sets.empty())
-      for (Index j = 0; j < layers; ++j) layer_sets.push_back(j);
-    sets = layer_sets.empty() ? 0 : layer_sets.back() + 1;
+    sets = layer_sets.empty() ? layers : layer_sets.back() + 1;
     add_schedule();
     add_parts();
   }
@@ -107,7 +105,7 @@ struct Network : NetworkOptions {
     return Controls<E>(*this, u);
   }
 
-  Index set_of(Index j) const { return layer_sets[static_cast<std::size_t>(j)]; }
+  Index set_of(Index j) const { return layer_sets.empty() ? j : layer_sets[static_cast<std::size_t>(j)]; }
   /// Whether layer j is the last one of its set, which a backward sweep visits first.
   bool ends_set(Index j) const { return j + 1 == layers || set_of(j + 1) != set_of(j); }
 
