@@ -1,6 +1,7 @@
 """Rows that are read piece by piece: the bits of samples in memory, memory that does not grow, and what goes wrong."""
 
 import _thread
+import os
 import subprocess
 import sys
 import textwrap
@@ -406,7 +407,10 @@ def limited(limit: str, data_bytes: int, body: str, *arguments: str) -> str:
         resource.setrlimit(resource.{limit}, (used() + data_bytes // 10,) * 2)
     """
     text = textwrap.dedent(program) + textwrap.dedent(body)
-    done = subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=250)
+    # Each thread that allocates reserves 64 MB of addresses, most of what is left: not memory, but the limit counts it.
+    environment = os.environ | {"MALLOC_ARENA_MAX": "1"}
+    command = [sys.executable, "-c", text, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
