@@ -33,7 +33,7 @@ MEASURED = (*(JOBS[name] for name in ("J1", "J2", "J9")), SMALL)
 ROUNDS = 15
 NAMES = ("K", "b", "W", "mu")  # of what is differentiated by
 AGREEMENT = 1e-10  # of the gradients, relative to the largest entry of each
-LAYER, PLAIN, CORE = "OCDLayer", "written in torch", "predict and pull_back"
+LAYER, PLAIN, CORE = "OCDLayer", "written in torch", "predict and vjp"
 LAYER_ALONE, FLOW = "OCDLayer without a loss", "flow of JAX without a loss"
 MOST = {LAYER_ALONE: 4.0, FLOW: 5.5}  # times the two calls of the core, on the small job
 Call = Callable[[], Any]
@@ -51,11 +51,11 @@ class Case:
         self.layer = ocdl.torch.OCDLayer(self.net, self.u)
         self.parameters = list(self.layer.parameters())
         self.x, self.y = torch.from_numpy(problem.X), torch.from_numpy(problem.y)
-        self.slopes = ocdl.Objective().slopes(self.net.predict(self.u, problem.X), problem.y)
-        self.cotangent = torch.from_numpy(self.slopes)
+        self.cotangents = ocdl.Objective().output_grad(self.net.predict(self.u, problem.X), problem.y)
+        self.cotangent = torch.from_numpy(self.cotangents)
 
     def calls(self) -> dict[str, Call]:
-        """Outputs, and the gradient by K, b, W and mu; the first two also compute the loss, the others have slopes."""
+        """Outputs and the gradient by K, b, W, mu; the first two also compute the loss, the others take cotangents."""
         plain = torch_peer.gradient(self.job, self.problem, threads=1)
         require_agreement(self.with_loss(), plain())
         require_agreement(self.without_loss(), self.core())
@@ -76,7 +76,7 @@ class Case:
 
     def core(self) -> ocdl.Controls:
         self.net.predict(self.u, self.problem.X)
-        return self.net.pull_back(self.u, self.problem.X, self.slopes)
+        return self.net.vjp(self.u, self.problem.X, output_cotangents=self.cotangents)
 
     def without_loss(self) -> tuple[torch.Tensor, ...]:
         return torch.autograd.grad(self.layer(self.x), self.parameters, self.cotangent)
@@ -86,13 +86,13 @@ class Case:
         flow = ocdl.jax.flow(self.net)
 
         @jax.jit
-        def compiled(controls: Any, x: jax.Array, slopes: jax.Array) -> Any:
+        def compiled(controls: Any, x: jax.Array, cotangents: jax.Array) -> Any:
             outputs, vjp = jax.vjp(lambda controls: flow(controls, x), controls)
-            return outputs, vjp(slopes)[0]
+            return outputs, vjp(cotangents)[0]
 
         controls = {name: jax.numpy.asarray(getattr(self.u, name)) for name in NAMES}
-        x, slopes = jax.numpy.asarray(self.problem.X), jax.numpy.asarray(self.slopes)
-        return lambda: jax.block_until_ready(compiled(controls, x, slopes))
+        x, cotangents = jax.numpy.asarray(self.problem.X), jax.numpy.asarray(self.cotangents)
+        return lambda: jax.block_until_ready(compiled(controls, x, cotangents))
 
 
 def require_agreement(found: Any, expected: Any) -> None:

@@ -48,7 +48,7 @@ class Samples:
     def calls(self) -> dict[str, Callable[[], Any]]:
         """What is called with these samples, in the usual way: nothing has to be converted."""
         net, u, X, y, objective = self.net, self.u, self.X, self.y, ocdl.Objective()
-        slopes = objective.slopes(net.predict(u, X), y)
+        cotangents = objective.output_grad(net.predict(u, X), y)
 
         def with_parts() -> tuple[Any, ...]:
             J, g = net.value_and_grad(u, X, y, objective)
@@ -60,7 +60,7 @@ class Samples:
             "value": lambda: net.value(u, X, y, objective),
             "predict": lambda: net.predict(u, X),
             "final_state": lambda: net.final_state(u, X),
-            "pull_back": lambda: net.pull_back(u, X, slopes),
+            "vjp": lambda: net.vjp(u, X, output_cotangents=cotangents),
         }
 
 

@@ -16,7 +16,7 @@ import numpy_training
 import report
 
 import ocdl
-from ocdl.reproduce.runs import EXPERIMENTS, Run, evaluations, runs_of
+from ocdl.reproduce.runs import EXPERIMENTS, Run, evaluations, list_runs
 
 LONGER = 10
 
@@ -31,7 +31,7 @@ def measure(run: Run, share: float) -> dict[str, Any]:
     test = data.X_test, data.y_test[:, None].astype(float)
 
     begin = time.perf_counter()
-    history = replace(run, iterations=LONGER * iterations).train(data, ocdl.Stop()).history
+    history = replace(run, iterations=LONGER * iterations).train(data).history
     middle = time.perf_counter()
     loss = numpy_training.train(problem, parts, settings.optimiser, iterations, test, set(evaluations(iterations)))
     end = time.perf_counter()
@@ -56,7 +56,7 @@ def main() -> None:
     ocdl.set_num_threads(1)
     rows = []
     for name in options.experiments:
-        for run in runs_of(name, tuple(EXPERIMENTS[name].iterations), 1, quick=False):
+        for run in list_runs(name, tuple(EXPERIMENTS[name].iterations), 1, quick=False):
             rows.append(measure(run, options.share))
             print(rows[-1], flush=True)
     summarise(rows, options.share)

@@ -117,7 +117,7 @@ def cost_of_products() -> list[dict[str, Any]]:
         objective = ocdl.Objective()
         data = (u, X, y, objective)
         gradient = least_seconds(lambda data=data, net=net: net.value_and_grad(*data))
-        product = least_seconds(lambda data=data, net=net, du=du: net.hessian_product(*data, du))
+        product = least_seconds(lambda data=data, net=net, du=du: net.hessian_product(*data, du=du))
         rows.append({"dim": dim, "tableau": tableau, "gradient": gradient, "product": product})
     ocdl.set_num_threads(before)
     return rows

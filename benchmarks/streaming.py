@@ -57,9 +57,9 @@ def ratios(rows: int, features: int, layers: int, rounds: int) -> dict[str, Any]
             np.save(file, array)
         ways = {
             "in memory": (X, y),
-            "arrays as a source": (ocdl.Source.from_arrays(X, y),),
-            "np.memmap": (ocdl.Source.from_npy(*(np.load(file, mmap_mode="r") for file in files)),),
-            ".npy files": (ocdl.Source.from_npy(*files),),
+            "arrays as a source": (ocdl.RowSource.from_arrays(X, y),),
+            "np.memmap": (ocdl.RowSource.from_npy(*(np.load(file, mmap_mode="r") for file in files)),),
+            ".npy files": (ocdl.RowSource.from_npy(*files),),
         }
         taken: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(rounds):

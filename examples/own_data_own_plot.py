@@ -45,9 +45,9 @@ print(f"test accuracy {model.score(X_test, y_test):.3f}")
 
 # %%
 # How safe is a prediction? The distance, in standard deviations, at which it changes.
-flips = classifier.network_.smallest_flip(classifier.controls_, model[0].transform(X_test), radius=3.0)
-least_safe = np.argsort(flips.distance)[:8]
-print(f"eight predictions change within {flips.distance[least_safe[-1]]:.2f} standard deviations")
+perturbation = classifier.network_.minimal_perturbation(classifier.controls_, model[0].transform(X_test), radius=3.0)
+least_safe = np.argsort(perturbation.distance)[:8]
+print(f"eight predictions change within {perturbation.distance[least_safe[-1]]:.2f} standard deviations")
 
 # %%
 # Our axes, their pictures, and something of our own on top.
@@ -56,7 +56,7 @@ ocdl.plot.prediction(model, X_test, y_test, ax=left)
 left.scatter(*X_test[least_safe].T, s=110, facecolors="none", edgecolors="black", linewidths=1.3)
 left.set(xlabel="bill length [mm]", title="prediction; circles: the least safe ones", aspect="auto", ylim=(12, 22))
 left.set_ylabel("bill depth [mm]", rotation=90)
-right.hist(flips.distance[np.isfinite(flips.distance)], bins=20, color="0.6", edgecolor="white")
+right.hist(perturbation.distance[np.isfinite(perturbation.distance)], bins=20, color="0.6", edgecolor="white")
 right.set(xlabel="distance to another prediction", ylabel="samples", title="how safe the predictions are")
 if len(sys.argv) > 1:  # a folder for the picture
     figure.savefig(Path(sys.argv[1]) / "own_data_own_plot.png", dpi=110)

@@ -37,7 +37,7 @@ print(net.certify(net.init(random_state=0), X, y))
 # The same training with Euler's method and with ours.
 networks = {"euler": ocdl.Network(2, 10), "ralston3": net}
 optimiser = ocdl.Chain((ocdl.Adam(lr=0.05), 100), (ocdl.LBFGS(), None))
-objective = ocdl.Objective("cross_entropy", regulariser=ocdl.Tikhonov(1e-4))
+objective = ocdl.Objective("cross_entropy", penalties=ocdl.Tikhonov(1e-4))
 trained = {
     name: ocdl.train(
         network,

@@ -20,7 +20,7 @@ import ocdl
 # A network with ten layers of each method, trained on two spirals.
 X, y = ocdl.datasets.make_spiral(500, random_state=0)
 optimiser = ocdl.Chain((ocdl.Adam(lr=0.05), 100), (ocdl.LBFGS(), None))
-objective = ocdl.Objective("cross_entropy", regulariser=ocdl.Tikhonov(1e-4))
+objective = ocdl.Objective("cross_entropy", penalties=ocdl.Tikhonov(1e-4))
 models = {}
 for method in ("euler", "improved_euler", "kutta4"):
     net = ocdl.Network(n_features=2, n_layers=10, tableau=method, augment=1)

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 CLANGS = [*(f"clang++-{version}" for version in range(30, 14, -1)), "clang++"]
 CROSS_COMPILER, EMULATOR, SYSROOT = "aarch64-linux-gnu-g++", "qemu-aarch64", "/usr/aarch64-linux-gnu"
 
-LONG_SUITES = ("objective", "pull_back")  # with an emulator, which takes ten to twenty times as long
+LONG_SUITES = ("objective", "adjoint_sweep")  # with an emulator, which takes ten to twenty times as long
 
 
 def run(*command: object, **environment: str) -> bool:

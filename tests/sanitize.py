@@ -36,19 +36,21 @@ OURS = re.compile(
 ONE_CORE, MEMORY, TIME = "needs the core for this machine", "measures memory", "measures time"
 LIMIT = "limits the address space, of which the sanitizer takes terabytes"
 LEFT_OUT_WITH_ADDRESSES = {
-    "tests/test_package.py::test_a_source_build_holds_baseline_and_the_best_of_its_machine": ONE_CORE,
-    "tests/test_package.py::test_vector_variants_contain_fused_multiply_adds": ONE_CORE,
-    "tests/test_leaks.py::test_nothing_is_left_behind": MEMORY,
-    "tests/test_forged_files.py::test_memory_is_bounded_by_the_size": MEMORY,
-    "tests/test_interrupts.py": TIME,
-    "tests/test_samples.py::test_rows_are_sorted_in_a_tenth_of_the_time_that_it_takes_to_sort_them_by_content": TIME,
-    "tests/test_cli.py::test_the_process_ends_soon_after_its_command": TIME,
-    "tests/test_playground_command.py::test_a_stopped_build_ends_at_once_with_all_its_compilers": TIME,
-    "tests/test_killed_commands.py::test_a_limit_on_memory_ends_in_one_line_that_names_the_size": LIMIT,
-    "tests/test_killed_commands.py::test_limits_in_which_libraries_crash_are_refused_before_they_are_imported": LIMIT,
-    "tests/test_killed_commands.py::test_a_table_that_does_not_fit_into_a_limit_is_refused_by_name": LIMIT,
-    "tests/test_streaming.py::test_data_of_ten_times_the_memory_go_through": LIMIT,
-    "tests/test_streaming.py::test_files_of_ten_times_the_memory_go_through": LIMIT,
+    "tests/repository/test_package.py::test_a_source_build_holds_baseline_and_the_best_of_its_machine": ONE_CORE,
+    "tests/repository/test_package.py::test_vector_variants_contain_fused_multiply_adds": ONE_CORE,
+    "tests/robustness/test_leaks.py::test_nothing_is_left_behind": MEMORY,
+    "tests/files/test_forged_files.py::test_memory_is_bounded_by_the_size": MEMORY,
+    "tests/robustness/test_interrupts.py": TIME,
+    "tests/estimator/test_samples.py::"
+    "test_rows_are_sorted_in_a_tenth_of_the_time_that_it_takes_to_sort_them_by_content": TIME,
+    "tests/cli/test_cli.py::test_the_process_ends_soon_after_its_command": TIME,
+    "tests/playground/test_playground_command.py::test_a_stopped_build_ends_at_once_with_all_its_compilers": TIME,
+    "tests/cli/test_killed_commands.py::test_a_limit_on_memory_ends_in_one_line_that_names_the_size": LIMIT,
+    "tests/cli/test_killed_commands.py::"
+    "test_limits_in_which_libraries_crash_are_refused_before_they_are_imported": LIMIT,
+    "tests/cli/test_killed_commands.py::test_a_table_that_does_not_fit_into_a_limit_is_refused_by_name": LIMIT,
+    "tests/training/test_streaming.py::test_data_of_ten_times_the_memory_go_through": LIMIT,
+    "tests/training/test_streaming.py::test_files_of_ten_times_the_memory_go_through": LIMIT,
 }
 
 # A sanitizer that was not set up well reports nothing: each has to find such a mistake first.
@@ -66,7 +68,8 @@ int main() {
 
 FILES_AT_ONCE = 8  # of the Python tests, in one step
 WITH_THREADS = [
-    *(f"tests/test_{name}.py" for name in ("threads", "determinism", "own_loss", "streaming")),
+    *(f"tests/{name}.py" for name in ("robustness/test_threads", "robustness/test_determinism")),
+    *(f"tests/{name}.py" for name in ("model/test_custom_loss", "training/test_streaming")),
     *("-k", "not fork and not ten_times_the_memory"),  # the latter has a limit, see above
 ]
 
@@ -158,7 +161,7 @@ def file_groups(pytest_arguments: list[str]) -> list[list[str]]:
     """Return the arguments of several calls of pytest instead of one, where it would run all files."""
     if any(argument.startswith("tests/") for argument in pytest_arguments):
         return [pytest_arguments]
-    files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py"))
+    files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py"))
     return [[*files[i : i + FILES_AT_ONCE], *pytest_arguments] for i in range(0, len(files), FILES_AT_ONCE)]
 
 

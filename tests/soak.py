@@ -86,7 +86,7 @@ class Row:
 
 def slow_files(only: list[str]) -> list[Path]:
     """Return the test files with slow tests, those of the names in `only`."""
-    files = [file for file in sorted(FOLDER.glob("test_*.py")) if "mark.slow" in file.read_text()]
+    files = [file for file in sorted(FOLDER.rglob("test_*.py")) if "mark.slow" in file.read_text()]
     return [file for file in files if not only or file.stem.removeprefix("test_") in only]
 
 

@@ -25,21 +25,21 @@ py::object bound_rows(std::span<const Index> rows) {
   return Array<std::int64_t>(static_cast<Index>(rows.size()), rows.data());
 }
 
-/// value(outputs, rows or None, with_slopes) -> (J without regulariser, slopes or None), score(outputs) ->
-/// float. They are called with the GIL; what they raise arrives unchanged.
+/// value(outputs, rows or None, with_gradient) -> (J without regulariser, gradient or None), score(outputs)
+/// -> float. They are called with the GIL; what they raise arrives unchanged.
 template <class T>
-AnyEvaluator outside_loss_evaluator(const Network& net, const Given<T>& X, const Objective& penalties,
-                                    py::function value, py::function score) {
+AnyEvaluator callback_loss_evaluator(const Network& net, const Given<T>& X, const Objective& penalties,
+                                     py::function value, py::function score) {
   const Index q = net.outputs, samples = X.shape(0);
   const auto table = [q](const T* outputs, Index count) { return Array<T>({count, q}, outputs); };
-  OutsideLoss<T> loss;
-  loss.value = [=](const T* outputs, Index count, std::span<const Index> rows, T* slopes) {
+  CallbackLoss<T> loss;
+  loss.value = [=](const T* outputs, Index count, std::span<const Index> rows, T* gradient) {
     const py::gil_scoped_acquire hold;
     const auto found =
-        value(table(outputs, count), bound_rows(rows), slopes != nullptr).template cast<py::tuple>();
-    if (slopes) {
+        value(table(outputs, count), bound_rows(rows), gradient != nullptr).template cast<py::tuple>();
+    if (gradient) {
       const auto given = found[1].template cast<Array<T>>();
-      std::copy_n(view(given, count * q, "slopes"), count * q, slopes);
+      std::copy_n(view(given, count * q, "gradient"), count * q, gradient);
     }
     return found[0].template cast<double>();
   };
@@ -48,7 +48,7 @@ AnyEvaluator outside_loss_evaluator(const Network& net, const Given<T>& X, const
     return score(table(outputs, count)).template cast<double>();
   };
   const T* inputs = view(X, samples * net.features, "X");
-  return AnyEvaluator(std::unique_ptr<Evaluator<T>>(new OutsideLossEvaluator<T>(
+  return AnyEvaluator(std::unique_ptr<Evaluator<T>>(new CallbackLossEvaluator<T>(
                           net, inputs, samples, penalties.regulariser, std::move(loss))),
                       py::make_tuple(X));
 }
@@ -82,21 +82,21 @@ AddUp bound_add_up(const std::optional<py::function>& add_up, Index all_rows) {
   };
 }
 
-/// loss_of_rows(outputs, positions or None, scale, with_slopes) -> (weighted losses, slopes or None).
+/// loss_of_rows(outputs, positions or None, scale, with_gradient) -> (weighted losses, gradient or None).
 template <class T>
-LossOfRows<T> bound_loss_of_rows(const std::optional<py::function>& loss_of_rows, Index q) {
+CallbackRowLoss<T> bound_loss_of_rows(const std::optional<py::function>& loss_of_rows, Index q) {
   if (!loss_of_rows) return nullptr;
   return [loss_of_rows = *loss_of_rows, q](const T* outputs, Index count, std::span<const Index> positions,
-                                           double scale, double* losses, T* slopes) {
+                                           double scale, double* losses, T* gradient) {
     const py::gil_scoped_acquire hold;
     const auto found =
-        loss_of_rows(Array<T>({count, q}, outputs), bound_rows(positions), scale, slopes != nullptr)
+        loss_of_rows(Array<T>({count, q}, outputs), bound_rows(positions), scale, gradient != nullptr)
             .template cast<py::tuple>();
     const auto values = found[0].template cast<Array<double>>();
     std::copy_n(view(values, count, "losses"), count, losses);
-    if (slopes) {
+    if (gradient) {
       const auto given = found[1].template cast<Array<T>>();
-      std::copy_n(view(given, count * q, "slopes"), count * q, slopes);
+      std::copy_n(view(given, count * q, "gradient"), count * q, gradient);
     }
   };
 }
@@ -107,11 +107,12 @@ AnyEvaluator shards_evaluator(const Network& net, const Given<T>& X, const py::o
                               Index all_rows, const std::optional<py::function>& add_up,
                               const std::optional<py::function>& loss_of_rows) {
   const Index samples = X.shape(0);
-  const Data<T> data{view(X, samples * net.features, "X"),
+  const Data<T> data{{view(X, samples * net.features, "X"), net.features},
                      loss_of_rows ? Targets<T>{} : view_targets<T>(objective.loss, net.outputs, y, samples),
-                     view(weights, samples, "sample_weight"), samples};
+                     view(weights, samples, "sample_weight"),
+                     samples};
   std::unique_ptr<Evaluator<T>> evaluator(new ShardsEvaluator<T>(
-      net, std::make_unique<RowsInMemory<T>>(data, net.features, net.outputs), objective, first_row, all_rows,
+      net, std::make_unique<RowsInMemory<T>>(data), objective, first_row, all_rows,
       bound_add_up(add_up, all_rows), bound_loss_of_rows<T>(loss_of_rows, net.outputs)));
   return AnyEvaluator(std::move(evaluator), py::make_tuple(X, y, weights));
 }
@@ -173,8 +174,8 @@ void bind_kinds(py::module_& m) {
   const auto net = py::arg("net"), X = py::arg("X"), y = py::arg("y"), weights = py::arg("sample_weight"),
              objective = py::arg("objective");
   m.def("samples_evaluator", &samples_evaluator<T>, net, X, y, weights, objective);
-  m.def("outside_loss_evaluator", &outside_loss_evaluator<T>, net, X, py::arg("penalties"), py::arg("value"),
-        py::arg("score"));
+  m.def("callback_loss_evaluator", &callback_loss_evaluator<T>, net, X, py::arg("penalties"),
+        py::arg("value"), py::arg("score"));
   const auto first_row = py::arg("first_row"), all_rows = py::arg("all_rows"), add_up = py::arg("add_up");
   const auto loss_of_rows = py::arg("loss_of_rows") = py::none();
   m.def("shards_evaluator", &shards_evaluator<T>, net, X, y, weights, objective, first_row, all_rows, add_up,

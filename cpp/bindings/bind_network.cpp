@@ -21,6 +21,15 @@ std::vector<std::tuple<std::string, std::string, std::vector<std::string>, py::t
   return found;
 }
 
+/// Part of the field -> (distribution, size, scaled size), see `Start`.
+py::dict bound_starts(const Network& net) {
+  py::dict starts;
+  for (const FieldPart& part : net.field<double>().parts())
+    starts[py::str(part.name.data(), part.name.size())] =
+        py::make_tuple(part.start.distribution, part.start.size, part.start.scaled_size);
+  return starts;
+}
+
 template <class T>
 py::tuple bound_forward(const Network& net, const Given<T>& u, const Given<T>& X) {
   const Index samples = X.shape(0);
@@ -35,7 +44,7 @@ py::tuple bound_forward(const Network& net, const Given<T>& u, const Given<T>& X
 template <EndOfFlow wanted>
 py::object bound_end(const Network& net, py::handle u, py::handle X) {
   return with_controls(net, u, [&]<class T>(const Given<T>& controls) -> py::object {
-    const Rows<T> rows(net, X);
+    const PlainSamples<T> rows(net, X);
     if (!rows.X) return py::none();
     Array<T> found = result_array<T>({rows.samples, end_size(net, wanted)});
     if (!compute_end<T>(net, wanted, controls.data(), rows.X, rows.samples, found.mutable_data()))
@@ -60,16 +69,16 @@ Array<T> bound_tangent(const Network& net, const Given<T>& u, const Given<T>& X,
 
 /// (gradient, input gradient, costates or None); None where an argument has to be converted or explained
 /// first, or `require_finite` and not all of them are finite.
-py::object bound_pull_back(const Network& net, py::handle u, py::handle X, py::handle output_slopes,
-                           py::handle state_slopes, bool with_costates, bool require_finite) {
+py::object bound_vjp(const Network& net, py::handle u, py::handle X, py::handle output_cotangents,
+                     py::handle state_cotangents, bool with_costates, bool require_finite) {
   return with_controls(net, u, [&]<class T>(const Given<T>& controls) -> py::object {
-    const Rows<T> rows(net, X);
+    const PlainSamples<T> rows(net, X);
     const Index samples = rows.samples, states = net.layers + 1;
-    const T *of_outputs = numbers_of<T>(output_slopes, {samples, net.outputs}),
-            *of_last = numbers_of<T>(state_slopes, {samples, net.dim}),
-            *of_states = numbers_of<T>(state_slopes, {states, samples, net.dim});
-    if (!rows.X || (!of_outputs && !output_slopes.is_none()) ||
-        (!of_last && !of_states && !state_slopes.is_none()))
+    const T *of_outputs = numbers_of<T>(output_cotangents, {samples, net.outputs}),
+            *of_last = numbers_of<T>(state_cotangents, {samples, net.dim}),
+            *of_states = numbers_of<T>(state_cotangents, {states, samples, net.dim});
+    if (!rows.X || (!of_outputs && !output_cotangents.is_none()) ||
+        (!of_last && !of_states && !state_cotangents.is_none()))
       return py::none();
     Array<T> gradient = result_vector<T>(net.control_size()), input_gradient({samples, net.features});
     std::optional<Array<T>> costates;
@@ -117,12 +126,12 @@ py::dict bound_activations() {
 }
 
 /// name -> ("dense" where its sweeps are those of the dense field, else itself; whether the state's dimension
-/// has to be even).
+/// has to be even; the option that it requires).
 py::dict bound_fields() {
   py::dict table;
   for (const FieldTraits& traits : fields)
-    table[py::str(traits.name.data(), traits.name.size())] =
-        py::make_tuple(traits.is_dense ? "dense" : traits.name, traits.needs_even_dim);
+    table[py::str(traits.name.data(), traits.name.size())] = py::make_tuple(
+        traits.is_dense ? "dense" : traits.name, traits.needs_even_dim, traits.required_option);
   return table;
 }
 
@@ -146,7 +155,8 @@ void bind_network(py::module_& m) {
   py::class_<Network> network(m, "Network");
   network.def(py::init([](Index features, Index dim, Index layers, Index outputs, const Tableau& tableau,
                           std::string_view activation, bool residual, bool stage_controls, bool learns_steps,
-                          double horizon, std::string_view field) {
+                          double horizon, std::string_view field, Index width, Index degree,
+                          std::vector<Index> layer_sets) {
                 return Network({.features = features,
                                 .dim = dim,
                                 .layers = layers,
@@ -154,20 +164,25 @@ void bind_network(py::module_& m) {
                                 .tableau = tableau,
                                 .activation = enum_from<Activation>(names_of(activations), activation),
                                 .field_kind = enum_from<FieldKind>(names_of(fields), field),
+                                .width = width,
+                                .degree = degree,
                                 .residual = residual,
                                 .stage_controls = stage_controls,
                                 .learns_steps = learns_steps,
-                                .horizon = horizon});
+                                .horizon = horizon,
+                                .layer_sets = std::move(layer_sets)});
               }),
               py::arg("features"), py::arg("dim"), py::arg("layers"), py::arg("outputs"), py::arg("tableau"),
               py::arg("activation"), py::arg("residual"), py::arg("stage_controls"), py::arg("learns_steps"),
-              py::arg("horizon"), py::arg("field"));
+              py::arg("horizon"), py::arg("field"), py::arg("width"), py::arg("degree"),
+              py::arg("layer_sets"));
   network.def_property_readonly("parts", &bound_parts);
+  network.def_property_readonly("starts", &bound_starts);
   network.def_property_readonly("is_implicit", [](const Network& net) { return net.largest_group > 0; });
   network.def("predict", &bound_end<EndOfFlow::outputs>, py::arg("u"), py::arg("X"));
   network.def("final_state", &bound_end<EndOfFlow::state>, py::arg("u"), py::arg("X"));
-  network.def("pull_back", &bound_pull_back, py::arg("u"), py::arg("X"), py::arg("output_slopes"),
-              py::arg("state_slopes"), py::arg("with_costates"), py::arg("require_finite") = true);
+  network.def("vjp", &bound_vjp, py::arg("u"), py::arg("X"), py::arg("output_cotangents"),
+              py::arg("state_cotangents"), py::arg("with_costates"), py::arg("require_finite") = true);
   network.def("field_controls", &bound_field_controls, py::arg("u"));
   network.def(
       "scratch_bytes",

@@ -107,21 +107,22 @@ py::object bound_value_and_grad(const Objective& objective, const Network& net, 
     Array<T> gradient = result_vector<T>(net.control_size());
     std::optional<Array<T>> input_gradient;
     if (with_inputs) input_gradient = Array<T>({data->samples, net.features});
-    // Where sweeps may show what is not finite it is left to them, else the controls are looked at before.
-    const bool may_show = objective.regulariser.none() &&
-                          may_show_finite(net, plan_blocks<T>(net, data->samples), data->samples);
-    bool shown_finite = false, finite = false;
+    // Where sweeps can check the controls they are not read before.
+    const bool checked_inline =
+        objective.regulariser.none() &&
+        can_check_finite_inline(net, plan_blocks<T>(net, data->samples), data->samples);
+    bool known_finite = false, finite = false;
     const Derivatives<T> out{.controls = gradient.mutable_data(),
                              .inputs = with_inputs ? input_gradient->mutable_data() : nullptr,
-                             .shown_finite = &shown_finite};
+                             .known_finite = &known_finite};
     double result = 0;
     compute<T>([&](Workspace<T>& workspace) {
       const auto controls_are_finite = [&] { return all_finite(controls.data(), controls.size()); };
-      if (!are_usable(net, objective, *data) || (!may_show && !controls_are_finite())) return;
+      if (!are_usable(net, objective, *data) || (!checked_inline && !controls_are_finite())) return;
       result = value_and_derivatives<T>(net, controls.data(), *data, objective, out, workspace);
       finite = std::isfinite(result) &&
-               (shown_finite ||
-                ((!may_show || controls_are_finite()) && all_finite(out.controls, controls.size()))) &&
+               (known_finite ||
+                ((!checked_inline || controls_are_finite()) && all_finite(out.controls, controls.size()))) &&
                (!with_inputs || all_finite(out.inputs, data->samples * net.features));
     });
     if (!finite) return py::none();
@@ -159,9 +160,7 @@ Array<double> bound_curvature_product(const Objective& objective, const Network&
                                       const Given<double>& du) {
   const double* controls = view(u, net.control_size(), "u");
   const double* direction = view(du, net.control_size(), "du");
-  const Data<double> seen = view_data(net, objective.loss, X, y, weights);
-  const Data<Dual<double>> data{
-      seen.X, {seen.targets.labels, seen.targets.numbers}, seen.weights, seen.samples};
+  const Data<double> data = view_data(net, objective.loss, X, y, weights);
   const auto kind = enum_from<Curvature>(curvature_names, curvature);
   Array<double> product = result_vector<double>(net.control_size());
   double* out = product.mutable_data();
@@ -172,17 +171,17 @@ Array<double> bound_curvature_product(const Objective& objective, const Network&
 }
 
 template <class T>
-Array<T> bound_slopes(const Objective& objective, const Given<T>& outputs, py::handle y,
-                      const OptionalGiven<T>& weights) {
+Array<T> bound_output_grad(const Objective& objective, const Given<T>& outputs, py::handle y,
+                           const OptionalGiven<T>& weights) {
   const Index samples = outputs.shape(0), q = outputs.shape(1);
-  const Data<T> data{nullptr, view_targets<T>(objective.loss, q, y, samples),
-                     view(weights, samples, "sample_weight"), samples};
-  Array<T> slopes({samples, q});
+  const Data<T> data{
+      {}, view_targets<T>(objective.loss, q, y, samples), view(weights, samples, "sample_weight"), samples};
+  Array<T> gradient({samples, q});
   const T* z = outputs.data();
-  T* out = slopes.mutable_data();
+  T* out = gradient.mutable_data();
   const py::gil_scoped_release release;
-  output_slopes<T>(objective, data, q, z, out);
-  return slopes;
+  output_gradient<T>(objective, data, q, z, out);
+  return gradient;
 }
 
 /// What the outputs stand for: probabilities of the classes, or numbers.
@@ -215,7 +214,7 @@ void bind_evaluations(py::module_& m, py::class_<Objective>& cls) {
              outputs = py::arg("outputs");
   cls.def("adjoint", &bound_adjoint<T>, net, u, py::arg("X"), y, weights);
   cls.def("penalty", &bound_penalty<T>, net, u);
-  cls.def("slopes", &bound_slopes<T>, outputs, y, weights);
+  cls.def("output_grad", &bound_output_grad<T>, outputs, y, weights);
   cls.def("mean", &bound_mean<T>, py::arg("outputs").noconvert());
   m.def("decisions", &bound_decisions<T>, py::arg("outputs").noconvert());
 }

@@ -14,16 +14,6 @@ namespace py = pybind11;
 namespace ocdl {
 namespace {
 
-/// Asks a training to stop, from any thread.
-class StopFlag {
- public:
-  void request() { requested_.store(true); }
-  bool requested() const { return requested_.load(); }
-
- private:
-  std::atomic<bool> requested_{false};
-};
-
 /// Puts a training's state into a dictionary.
 template <class T>
 class Exporter : public StateVisitor<T> {
@@ -43,7 +33,8 @@ class Exporter : public StateVisitor<T> {
   static py::str key(std::string_view name) { return py::str(name.data(), name.size()); }
 };
 
-/// Takes it from there. What is missing or of another size is a std::invalid_argument.
+/// Reads a training's state from a dictionary; a missing entry, or one of another size, is a
+/// std::invalid_argument.
 template <class T>
 class Importer : public StateVisitor<T> {
  public:
@@ -77,8 +68,8 @@ using Records = py::array_t<double, py::array::c_style>;
 class AnyTraining {
  public:
   virtual ~AnyTraining() = default;
-  virtual bool start(const StopFlag& stop) = 0;
-  virtual bool run(Records& records, double seconds, const StopFlag& stop) = 0;
+  virtual void start() = 0;
+  virtual void run(Records& records, double seconds) = 0;
   virtual TrainingRecord record() const = 0;
   virtual std::string_view status() const = 0;
   virtual std::int64_t iterations() const = 0;
@@ -87,7 +78,7 @@ class AnyTraining {
   virtual py::object nonfinite_trial() const = 0;
   virtual py::dict state() = 0;
   virtual void restore(const py::dict& state) = 0;
-  virtual py::object assess(AnyEvaluator& evaluator, bool with_value, const StopFlag& stop) = 0;
+  virtual py::tuple assess(AnyEvaluator& evaluator, bool with_value) = 0;
 };
 
 template <class T>
@@ -100,17 +91,15 @@ class BoundTraining : public AnyTraining {
         training_(evaluator->as<T>(), view(u, evaluator->as<T>().size(), "u"), method, std::move(constraints),
                   tolerance, least_decrease, seconds, std::move(penalty)) {}
 
-  bool start(const StopFlag& stop) override {
-    return interruptible([&](StopSource& stop_source) { training_.start(stop_source); },
-                         [&] { return stop.requested(); });
+  void start() override {
+    interruptible([&](StopSource& stop_source) { training_.start(stop_source); });
   }
-  bool run(Records& records, double seconds, const StopFlag& stop) override {
+  void run(Records& records, double seconds) override {
     static_assert(sizeof(TrainingRecord) == 5 * sizeof(double));
     if (records.ndim() != 2 || records.shape(1) != 5) throw std::invalid_argument("records must be (n, 5)");
     auto* out = reinterpret_cast<TrainingRecord*>(records.mutable_data());
     const Index most = records.shape(0);
-    return interruptible([&](StopSource& stop_source) { training_.run(most, seconds, out, stop_source); },
-                         [&] { return stop.requested(); });
+    interruptible([&](StopSource& stop_source) { training_.run(most, seconds, out, stop_source); });
   }
   TrainingRecord record() const override { return training_.record(); }
   std::string_view status() const override {
@@ -138,20 +127,17 @@ class BoundTraining : public AnyTraining {
     training_.visit(importer);
     training_.restored();
   }
-  /// (J, score) of the controls on the evaluator's samples, or None if it was stopped; J is NaN where it is
-  /// not asked for.
-  py::object assess(AnyEvaluator& evaluator, bool with_value, const StopFlag& stop) override {
+  /// (J, score) of the controls on the evaluator's samples; J is NaN unless `with_value`.
+  py::tuple assess(AnyEvaluator& evaluator, bool with_value) override {
     double value = Training<T>::not_known, score = value;
-    const bool complete = interruptible(
-        [&](StopSource& stop_source) {
-          Evaluator<T>& samples = evaluator.as<T>();
-          samples.set_stop_source(&stop_source);
-          const T* u = training_.iterate().controls.data();
-          if (with_value) value = samples.evaluate(u, nullptr, Evaluator<T>::all_samples);
-          score = samples.score(u);
-        },
-        [&] { return stop.requested(); });
-    return complete ? py::object(py::make_tuple(value, score)) : py::none();
+    interruptible([&](StopSource& stop_source) {
+      Evaluator<T>& samples = evaluator.as<T>();
+      samples.set_stop_source(&stop_source);
+      const T* u = training_.iterate().controls.data();
+      if (with_value) value = samples.evaluate(u, nullptr, Evaluator<T>::all_samples);
+      score = samples.score(u);
+    });
+    return py::make_tuple(value, score);
   }
 
  private:
@@ -236,13 +222,9 @@ void bind_training(py::module_& m) {
            py::arg("name"), py::arg("settings"))
       .def_property_readonly("is_proximal",
                              [](const BoundMethod& method) { return is_proximal(method.options); });
-  py::class_<StopFlag>(m, "StopFlag")
-      .def(py::init<>())
-      .def("request", &StopFlag::request)
-      .def_property_readonly("requested", &StopFlag::requested);
   py::class_<AnyTraining>(m, "Training")
-      .def("start", &AnyTraining::start, py::arg("stop"))
-      .def("run", &AnyTraining::run, py::arg("records").noconvert(), py::arg("seconds"), py::arg("stop"))
+      .def("start", &AnyTraining::start)
+      .def("run", &AnyTraining::run, py::arg("records").noconvert(), py::arg("seconds"))
       .def_property_readonly("record",
                              [](const AnyTraining& training) {
                                const TrainingRecord r = training.record();
@@ -256,7 +238,7 @@ void bind_training(py::module_& m) {
       .def("nonfinite_trial", &AnyTraining::nonfinite_trial)
       .def("state", &AnyTraining::state)
       .def("restore", &AnyTraining::restore, py::arg("state"))
-      .def("assess", &AnyTraining::assess, py::arg("evaluator"), py::arg("with_value"), py::arg("stop"));
+      .def("assess", &AnyTraining::assess, py::arg("evaluator"), py::arg("with_value"));
   bind_start<double>(m);
   bind_start<float>(m);
 }

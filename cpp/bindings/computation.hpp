@@ -18,7 +18,7 @@ void compute(const Body& body) {
     workspace.trim();
     kept = std::move(workspace);
   };
-  interruptible(run, [] { return false; });
+  interruptible(run);
 }
 
 }  // namespace ocdl

@@ -42,11 +42,11 @@ const T* numbers_of(pybind11::handle object, std::initializer_list<Index> shape)
 
 /// Samples in rows of the network's features.
 template <class T>
-struct Rows {
+struct PlainSamples {
   const T* X = nullptr;  ///< null where an object holds no such rows, or none at all
   Index samples = 0;
 
-  Rows(const Network& net, pybind11::handle object) {
+  PlainSamples(const Network& net, pybind11::handle object) {
     if (!is_plain<T>(object)) return;
     const auto array = pybind11::reinterpret_borrow<Array<T>>(object);
     if (array.ndim() != 2 || array.shape(1) != net.features || array.shape(0) == 0) return;
@@ -72,15 +72,15 @@ inline bool parts_are_known(const Network& net, const Regulariser& regulariser) 
 template <class T>
 std::optional<Data<T>> fitting_data(const Network& net, const Objective& objective, pybind11::handle X,
                                     pybind11::handle y, pybind11::handle weights) {
-  const Rows<T> rows(net, X);
+  const PlainSamples<T> rows(net, X);
   if (!rows.X || !parts_are_known(net, objective.regulariser)) return std::nullopt;
-  Data<T> data{rows.X, {}, nullptr, rows.samples};
+  Data<T> data{{rows.X, net.features}, {}, nullptr, rows.samples};
   if (facts_of(objective.loss).targets == TargetKind::classes)
     data.targets.labels = numbers_of<std::int64_t>(y, {rows.samples});
   else if (const T* table = numbers_of<T>(y, {rows.samples, net.outputs}); table || net.outputs > 1)
-    data.targets.numbers = table;
+    data.targets.numbers = {table, net.outputs};
   else
-    data.targets.numbers = numbers_of<T>(y, {rows.samples});
+    data.targets.numbers = {numbers_of<T>(y, {rows.samples}), 1};
   if (!data.targets.labels && !data.targets.numbers) return std::nullopt;
   if (!weights.is_none() && !(data.weights = numbers_of<T>(weights, {rows.samples}))) return std::nullopt;
   return data;
@@ -103,19 +103,20 @@ bool all_finite(const T* numbers, Index size) {
 /// Whether the samples are such that J can be computed. Needs no GIL.
 template <class T>
 bool are_usable(const Network& net, const Objective& objective, const Data<T>& data) {
-  constexpr T most = std::numeric_limits<T>::max();
-  if (!all_finite(data.X, data.samples * net.features)) return false;
+  constexpr T highest = std::numeric_limits<T>::max();
+  if (!all_finite(data.X.data, data.samples * data.X.width)) return false;
   if (data.targets.labels) {
-    const std::int64_t highest = std::max<Index>(net.outputs - 1, 1);
-    if (!all_within<std::int64_t>(data.targets.labels, data.samples, 0, highest)) return false;
+    const std::int64_t last = std::max<Index>(net.outputs - 1, 1);
+    if (!all_within<std::int64_t>(data.targets.labels, data.samples, 0, last)) return false;
   } else {
-    const T least = std::max(-most, T(facts_of(objective.loss).least_target));
-    if (!all_within(data.targets.numbers, data.samples * net.outputs, least, most)) return false;
+    const T lowest = std::max(-highest, T(facts_of(objective.loss).least_target));
+    if (!all_within(data.targets.numbers.data, data.samples * data.targets.numbers.width, lowest, highest))
+      return false;
   }
   if (!data.weights) return true;
-  if (!all_within(data.weights, data.samples, T(0), most)) return false;
+  if (!all_within(data.weights, data.samples, T(0), highest)) return false;
   const double total = data.sum_of_weights({0, data.samples});
-  const bool is_divisor = !objective.mean || 1 / total <= static_cast<double>(most);
+  const bool is_divisor = !objective.mean || 1 / total <= static_cast<double>(highest);
   return total > 0 && std::isfinite(total) && is_divisor;
 }
 

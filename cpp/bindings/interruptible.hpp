@@ -1,9 +1,9 @@
 #pragma once
 
 #include <pybind11/pybind11.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 
@@ -11,11 +11,11 @@
 
 namespace ocdl {
 
-/// The end of the interpreter. A thread that comes back to a Python that is gone would end the process: so
-/// work is stopped, and waited for, before.
+/// The end of the interpreter. A thread that returns to an interpreter that has ended crashes the process: so
+/// `begin` stops all work and waits for it.
 class Shutdown {
  public:
-  /// Around work without the GIL; made and destroyed with it.
+  /// Guards work without the GIL; constructed and destroyed with the GIL held.
   class Guard {
    public:
     Guard() {
@@ -48,30 +48,45 @@ class Shutdown {
   }
 };
 
-/// Python handles signals in its main thread, which is the process's; no other has to ask for the GIL.
-inline bool in_main_thread() { return syscall(SYS_gettid) == getpid(); }
+/// Python's main thread, the only one in which Python handles signals: no other needs the GIL to poll.
+class MainThread {
+ public:
+  /// To be called when the module is imported.
+  static void find() {
+    id() = pybind11::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
+  }
+  /// To be called in a forked child, whose only thread is its main thread.
+  static void set_to_current() { id() = PyThread_get_thread_ident(); }
+  /// Needs no GIL.
+  static bool is_current() { return PyThread_get_thread_ident() == id(); }
 
-/// Asks Python whether a signal (Ctrl-C) has come; its exception is then set.
-inline bool signal_has_come() {
+ private:
+  static std::atomic<unsigned long>& id() {
+    static std::atomic<unsigned long> id{0};
+    return id;
+  }
+};
+
+/// Runs the handlers of signals (Ctrl-C) that have arrived; whether one has raised an exception, which is
+/// then set.
+inline bool has_raising_signal() {
   const pybind11::gil_scoped_acquire hold;
   return PyErr_CheckSignals() != 0;
 }
 
-/// Runs body(stop_source) without the GIL. A signal stops it in the middle and raises what Python made of the
-/// signal; where `stop_requested` says so, it stops as well, and the result is false.
-template <class Body, class StopRequested>
-bool interruptible(const Body& body, const StopRequested& stop_requested) {
+/// Runs body(stop_source) without the GIL. A signal whose handler raises stops it in the middle and raises
+/// that exception.
+template <class Body>
+void interruptible(const Body& body) {
   const Shutdown::Guard guard;
   try {
     const pybind11::gil_scoped_release release;
     StopSource stop_source(
-        [&] { return Shutdown::begun() || stop_requested() || (in_main_thread() && signal_has_come()); });
+        [&] { return Shutdown::begun() || (MainThread::is_current() && has_raising_signal()); });
     body(stop_source);
-    return true;
   } catch (const Interrupted&) {
     if (PyErr_Occurred()) throw pybind11::error_already_set();
-    if (Shutdown::begun()) throw std::runtime_error("stopped, because the interpreter is ending");
-    return false;
+    throw std::runtime_error("stopped, because the interpreter is ending");
   }
 }
 

@@ -8,7 +8,7 @@
 namespace ocdl {
 
 /// Rows that Python reads. Where they are not there after a moment, `read` returns None, so that a signal or
-/// a request to stop is not kept waiting.
+/// a request to stop is handled soon.
 template <class T>
 class SourceRows : public Rows<T> {
  public:
@@ -28,9 +28,9 @@ class SourceRows : public Rows<T> {
   Index at_once() const override { return at_once_; }
   Index window() const override { return window_; }
 
-  Data<T> read(const Runs& runs, const Runs& next, StopSource* stop_source) override {
-    if (runs == held_) return data_;
-    for (held_.clear(); !try_to_read(runs, next);)
+  Data<T> read(const RowRanges& ranges, const RowRanges& next, StopSource* stop_source) override {
+    if (ranges == held_) return data_;
+    for (held_.clear(); !try_to_read(ranges, next);)
       if (stop_source) {
         stop_source->progress(a_moment);
         stop_source->throw_if_stopped();
@@ -46,30 +46,32 @@ class SourceRows : public Rows<T> {
   pybind11::function read_;
   Index count_, at_once_, window_;
   bool weighted_, with_targets_;
-  Runs held_;
+  RowRanges held_;
   Data<T> data_{};
   pybind11::object kept_;
 
-  bool try_to_read(const Runs& runs, const Runs& next) {
+  bool try_to_read(const RowRanges& ranges, const RowRanges& next) {
     namespace py = pybind11;
     const py::gil_scoped_acquire hold;
     kept_ = py::none();
-    const py::object found = read_(bound(runs), bound(next));
-    if (found.is_none()) return false;
-    const auto [X, y, weights] = found.cast<std::tuple<Given<T>, py::object, OptionalGiven<T>>>();
+    const py::object result = read_(bound(ranges), bound(next));
+    if (result.is_none()) return false;
+    const auto [X, y, weights] = result.cast<std::tuple<Given<T>, py::object, OptionalGiven<T>>>();
     Index samples = 0;
-    for (const Range& run : runs) samples += run.size();
-    data_ = {view(X, samples * net_.features, "X"),
+    for (const Range& range : ranges) samples += range.size();
+    data_ = {{view(X, samples * net_.features, "X"), net_.features},
              with_targets_ ? view_targets<T>(loss_, net_.outputs, y, samples) : Targets<T>{},
-             view(weights, samples, "sample_weight"), samples};
-    kept_ = found;
-    held_ = runs;
+             view(weights, samples, "sample_weight"),
+             samples};
+    kept_ = result;
+    held_ = ranges;
     return true;
   }
 
-  static pybind11::tuple bound(const Runs& runs) {
-    pybind11::tuple pairs(runs.size());
-    for (std::size_t n = 0; n < runs.size(); ++n) pairs[n] = pybind11::make_tuple(runs[n].begin, runs[n].end);
+  static pybind11::tuple bound(const RowRanges& ranges) {
+    pybind11::tuple pairs(ranges.size());
+    for (std::size_t n = 0; n < ranges.size(); ++n)
+      pairs[n] = pybind11::make_tuple(ranges[n].begin, ranges[n].end);
     return pairs;
   }
 };

@@ -2,9 +2,10 @@
 
 #include "bindings/computation.hpp"
 #include "bindings/fitting.hpp"
-#include "ocdl/sweep/pull_back.hpp"
+#include "ocdl/sweep/adjoint_sweep.hpp"
+#include "ocdl/sweep/flow.hpp"
 
-/// Sweeps over all samples, without the GIL, of which it is known whether everything is finite.
+/// Sweeps over all samples, without the GIL, that return whether everything is finite.
 namespace ocdl {
 
 enum class EndOfFlow { state, outputs };
@@ -44,22 +45,30 @@ template <class T>
 bool compute_vjp(const Network& net, const T* controls, const T* X, Index samples,
                  const Cotangents<T>& cotangents, const Derivatives<T>& out, bool require_finite = true) {
   const Index states = net.layers + 1;
-  const GivenSlopes<T> seed(cotangents.outputs, net.outputs);
-  const StateSlopes<T> slopes{cotangents.states ? cotangents.states : cotangents.last_state,
-                              cotangents.states != nullptr};
+  const GivenCotangents<T> output_cotangents(cotangents.outputs);
+  const StateCotangents<T> state_cotangents(cotangents.states ? cotangents.states : cotangents.last_state,
+                                            cotangents.states, samples);
+  const CostList<T> costs{cotangents.outputs ? &output_cotangents : nullptr,
+                          cotangents.states || cotangents.last_state ? &state_cotangents : nullptr};
   bool finite = false;
   compute<T>([&](Workspace<T>& workspace) {
     const auto are_finite = [&](const T* numbers, Index size) {
       return !require_finite || !numbers || all_finite(numbers, size);
     };
-    if (!are_finite(controls, net.control_size()) || !are_finite(X, samples * net.features) ||
-        !are_finite(cotangents.outputs, samples * net.outputs) ||
+    const bool checked_inline =
+        out.controls && can_check_finite_inline(net, plan_blocks<T>(net, samples), samples);
+    if ((!checked_inline && !are_finite(controls, net.control_size())) ||
+        !are_finite(X, samples * net.features) || !are_finite(cotangents.outputs, samples * net.outputs) ||
         !are_finite(cotangents.last_state, samples * net.dim) ||
         !are_finite(cotangents.states, states * samples * net.dim))
       return;
-    PullBack<T>(net, controls, X, samples, cotangents.outputs ? &seed : nullptr, slopes, out, workspace)
-        .run();
-    finite = are_finite(out.controls, net.control_size()) && are_finite(out.inputs, samples * net.features) &&
+    bool known_finite = false;
+    Derivatives<T> derivatives = out;
+    derivatives.known_finite = &known_finite;
+    AdjointSweep<T>(net, controls, X, samples, costs, derivatives, workspace).run();
+    finite = (known_finite || ((!checked_inline || are_finite(controls, net.control_size())) &&
+                               are_finite(out.controls, net.control_size()))) &&
+             are_finite(out.inputs, samples * net.features) &&
              are_finite(out.costates, states * samples * net.dim);
   });
   return finite;

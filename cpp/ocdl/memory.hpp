@@ -13,11 +13,11 @@
 #include <fstream>
 #endif
 
-/// How much memory there is, asked before much is taken: a system that hands out more than it has ends the
-/// process later, without a word.
+/// Checks the available memory before a large allocation: a system that overcommits kills the process later,
+/// without a message.
 namespace ocdl {
 
-/// Memory that is not there; says for what, how much it would take and how much is left.
+/// Too little memory; the message names the purpose, the size and what is available.
 class OutOfMemory : public std::bad_alloc {
  public:
   explicit OutOfMemory(std::string message) : message_(std::move(message)) {}
@@ -29,15 +29,15 @@ class OutOfMemory : public std::bad_alloc {
 
 #if defined(__wasi__)
 
-/// WebAssembly has 32 bits of addresses, and no system that could be asked.
+/// WebAssembly has 32-bit addresses, and no system call that returns less.
 inline double available_memory() { return 0x1p32; }
 
 #else
 
 namespace detail {
 
-/// The number of bytes behind a name in /proc/meminfo, or that a file of a control group begins with;
-/// infinite where there is none.
+/// The number of bytes after `name` in /proc/meminfo, or, without a name, the first number of a control
+/// group's file; infinite if there is none.
 inline double bytes_in(const char* path, const std::string& name = "") {
   std::ifstream file(path);
   double unit = 1, number = 0;
@@ -51,7 +51,7 @@ inline double bytes_in(const char* path, const std::string& name = "") {
 
 }  // namespace detail
 
-/// Bytes that this process can still take: what the system, its control group and its own limit leave.
+/// Bytes that this process can still allocate within the limits of the system, its control group and itself.
 inline double available_memory() {
   using detail::bytes_in;
   double left = bytes_in("/proc/meminfo", "MemAvailable:") + bytes_in("/proc/meminfo", "SwapFree:");
@@ -84,10 +84,10 @@ inline std::string in_units(double bytes) {
   return text;
 }
 
-/// Refuses what cannot fit; little is not looked at, which would take longer than to use it.
+/// Throws if `bytes` cannot fit. Small sizes are not checked, as a check takes longer than their use.
 inline void require_memory(double bytes, const std::string& purpose) {
-  constexpr double little = 1 << 27;
-  if (bytes < little) return;
+  constexpr double minimum_checked = 1 << 27;
+  if (bytes < minimum_checked) return;
   if (const double left = available_memory(); bytes > left)
     throw OutOfMemory(purpose + " would take " + in_units(bytes) + ", and " + in_units(left) + " are free");
 }

@@ -139,7 +139,7 @@ void parallel([[maybe_unused]] int threads, const Body& body) {
 }
 
 /// Hands out items 0, 1, 2, ... and lets their holders pass in that order.
-class Turnstile {
+class OrderedGate {
  public:
   Index take() { return next_item_.fetch_add(1, std::memory_order_relaxed); }
   /// Turns come fast, so that going to sleep would take longer than most waits.

@@ -23,8 +23,8 @@ class StopSource {
   explicit StopSource(std::function<bool()> poll) : poll_(std::move(poll)) {}
 
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  /// Counts work of the calling thread, about a nanosecond per unit; after enough of it reads the clock, and
-  /// polls when it is time.
+  /// Counts work of the calling thread, about a nanosecond per unit; after enough of it this reads the
+  /// clock and, once per interval, polls.
   void progress(double work) {
     if ((since_clock_ += work) < clock_stride) return;
     since_clock_ = 0;
@@ -45,8 +45,7 @@ class StopSource {
   std::function<bool()> poll_;
   double since_clock_ = 0;
   Clock::time_point next_poll_ = Clock::now() + interval;
-  /// In a cache line of its own: all threads read it between two layers, and the caller writes the rest as
-  /// often.
+  /// In a cache line of its own: all threads read it between two layers, while the caller writes the rest.
   alignas(cache_line) std::atomic<bool> stopped_{false};
 };
 

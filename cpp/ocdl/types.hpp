@@ -10,14 +10,14 @@ namespace ocdl {
 
 using Index = std::ptrdiff_t;
 
-/// Bytes that travel between cores together, whoever of them is meant.
+/// Cache-line size, for avoiding false sharing.
 inline constexpr std::size_t cache_line = 64;
 
 /// Double-precision data of a method or a grid (never of a sweep, which is templated on its scalar).
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Vector = Eigen::VectorXd;
 
-/// Views of numbers that somebody else owns, in rows; E is a scalar or a constant one.
+/// Views of numbers in rows, which do not own them; E is a scalar or a constant one.
 template <class E, class Of>
 using View = Eigen::Map<std::conditional_t<std::is_const_v<E>, const Of, Of>>;
 template <class E>
@@ -38,15 +38,7 @@ struct WideScalar<std::complex<T>> {
 template <class T>
 using Wide = typename WideScalar<T>::type;
 
-/// Data that nothing is differentiated with respect to, beside controls of type T.
-template <class T>
-struct PassiveScalar {
-  using type = T;
-};
-template <class T>
-using Passive = typename PassiveScalar<T>::type;
-
-/// The real number by which a scalar is judged.
+/// The real value of a scalar, which comparisons use.
 template <std::floating_point T>
 constexpr T value_of(T x) {
   return x;

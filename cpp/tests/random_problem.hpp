@@ -20,8 +20,8 @@ struct Problem {
   Index samples() const { return static_cast<Index>(X.size()) / net.features; }
   Data<T> data() const {
     const bool of_classes = facts_of(objective.loss).targets == TargetKind::classes;
-    return {X.data(),
-            {of_classes ? labels.data() : nullptr, of_classes ? nullptr : numbers.data()},
+    return {{X.data(), net.features},
+            {of_classes ? labels.data() : nullptr, {of_classes ? nullptr : numbers.data(), net.outputs}},
             weights.empty() ? nullptr : weights.data(),
             samples()};
   }
@@ -53,6 +53,12 @@ class Draw {
     const double root = std::sqrt(static_cast<double>(net.dim));
     std::vector<double> u = normals(net.control_size(), 1 / root);
     const Controls<double> parts = net.split(u.data());
+    for (const Part& part : net.parts) {
+      if (part.role != Role::field || part.shape.size() < 3 || part.shape.back() == net.dim) continue;
+      const double size =
+          net.degree ? 0.03 : std::sqrt(static_cast<double>(net.dim) / static_cast<double>(net.width));
+      for (Index n = part.place.begin; n < part.place.end; ++n) u[static_cast<std::size_t>(n)] *= size;
+    }
     const double step = 1.0 / static_cast<double>(net.layers);
     const bool uniform = coin(0.3);
     for (Index j = 0; j < net.step_count(); ++j)
@@ -63,8 +69,10 @@ class Draw {
   Network network(const std::string& tableau, Activation activation, Index layers, Index dim) {
     const bool residual = coin(0.85);
     const Index augment = coin(0.3) ? whole(0, dim - 1) : 0;
-    const auto field =
+    auto field =
         residual ? static_cast<FieldKind>(whole(0, static_cast<Index>(fields.size()) - 1)) : FieldKind::dense;
+    if (traits_of(field).needs_even_dim && dim % 2) field = FieldKind::dense;
+    const std::string_view option = traits_of(field).required_option;
     std::vector<Index> layer_sets;
     if (coin(0.3)) {
       const Index sets = whole(1, layers);
@@ -76,7 +84,9 @@ class Draw {
                     .outputs = whole(1, 4),
                     .tableau = named(tableau),
                     .activation = activation,
-                    .field_kind = traits_of(field).needs_even_dim && dim % 2 ? FieldKind::dense : field,
+                    .field_kind = field,
+                    .width = option == "width" ? whole(1, 30) : 0,
+                    .degree = option == "degree" ? whole(1, dim < 6 ? 3 : 2) : 0,
                     .residual = residual,
                     .stage_controls = coin(0.4),
                     .learns_steps = residual && coin(0.8),
@@ -144,7 +154,7 @@ Wide<T> value_of(const Problem<T>& p) {
 
 template <class T>
 struct Result {
-  double value;
+  Wide<T> value;
   std::vector<T> controls, inputs;
 
   bool operator==(const Result&) const = default;

@@ -91,14 +91,11 @@ std::uint64_t gradients(const Problem<double>& p) {
 
 std::uint64_t products(const Problem<double>& p, ExactDraw& draw) {
   Hash hash;
-  const Data<double> seen = p.data();
-  const Data<Dual<double>> data{
-      seen.X, {seen.targets.labels, seen.targets.numbers}, seen.weights, seen.samples};
   const std::vector<double> direction = draw.numbers(p.net.control_size());
   for (const Curvature curvature : {Curvature::hessian, Curvature::gauss_newton}) {
     SecondOrderWorkspace workspace;
     std::vector<double> product(direction.size());
-    curvature_product(p.net, p.controls.data(), data, p.objective, curvature, direction.data(),
+    curvature_product(p.net, p.controls.data(), p.data(), p.objective, curvature, direction.data(),
                       product.data(), workspace);
     hash.add(product);
   }
@@ -144,10 +141,10 @@ Table computed_bits() {
     for (const char* tableau : {"euler", "kutta4"})
       table["dense " + std::to_string(dim) + " " + tableau] = gradients(
           problem(network(dim, tableau, Activation::tanh, FieldKind::dense, true), 300, CrossEntropy{}));
-  for (std::size_t kind = 0; kind < fields.size(); ++kind)
+  for (const FieldKind kind : {FieldKind::dense, FieldKind::antisymmetric, FieldKind::hamiltonian})
     for (const char* tableau : {"midpoint", "gauss2"})
-      table["field " + std::to_string(kind) + " " + tableau] = gradients(
-          problem(network(4, tableau, Activation::tanh, static_cast<FieldKind>(kind), false), 70, Squared{}));
+      table["field " + std::to_string(static_cast<int>(kind)) + " " + tableau] =
+          gradients(problem(network(4, tableau, Activation::tanh, kind, false), 70, Squared{}));
   for (std::size_t kind = 0; kind < activations.size(); ++kind) {
     const Problem<double> p =
         problem(network(3, "kutta3", static_cast<Activation>(kind), FieldKind::dense, true), 50, Squared{});

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <thread>
 
-#include "ocdl/evaluator/outside_loss.hpp"
+#include "ocdl/evaluator/callback_loss.hpp"
 #include "ocdl/evaluator/shards.hpp"
 #include "ocdl/optimiser/training.hpp"
 #include "tests/random_problem.hpp"
@@ -40,22 +40,9 @@ class Exchange {
   Sums total_;
 };
 
-/// Rows of a problem, as data of their own.
-template <class T>
-Data<T> rows_of(const Problem<T>& p, Range rows) {
-  const Data<T> all = p.data();
-  const auto from = [&](const auto* numbers, Index width) {
-    return numbers ? numbers + rows.begin * width : nullptr;
-  };
-  return {from(all.X, p.net.features),
-          {from(all.targets.labels, 1), from(all.targets.numbers, p.net.outputs)},
-          from(all.weights, 1),
-          rows.end - rows.begin};
-}
-
 template <class T>
 std::unique_ptr<Rows<T>> rows_in_memory(const Problem<T>& p, Range rows) {
-  return std::make_unique<RowsInMemory<T>>(rows_of(p, rows), p.net.features, p.net.outputs);
+  return std::make_unique<RowsInMemory<T>>(p.data().slice(rows));
 }
 
 /// BOOST_TEST for several threads, which it is not made for.
@@ -70,25 +57,24 @@ template <class T>
 class CopiedRows : public Rows<T> {
  public:
   CopiedRows(const Problem<T>& p, Range part, Index at_once, Index window)
-      : net_(p.net), data_(rows_of(p, part)), at_once_(at_once), window_(window) {}
+      : data_(p.data().slice(part)), at_once_(at_once), window_(window) {}
 
   Index count() const override { return data_.samples; }
   bool are_weighted() const override { return data_.weights; }
   Index at_once() const override { return at_once_; }
   Index window() const override { return window_; }
 
-  Data<T> read(const Runs& runs, const Runs&, StopSource*) override {
+  Data<T> read(const RowRanges& ranges, const RowRanges&, StopSource*) override {
     std::vector<Index> rows;
-    for (const Range& run : runs)
-      for (Index i = run.begin; i < run.end; ++i) rows.push_back(i);
+    for (const Range& range : ranges)
+      for (Index i = range.begin; i < range.end; ++i) rows.push_back(i);
     check_in_thread(static_cast<Index>(rows.size()) <=
-                    std::max(at_once_, window_ + Batches::runs_per_window));
-    read_.emplace(static_cast<Index>(rows.size()), net_.features, net_.outputs, data_);
+                    std::max(at_once_, window_ + Batches::ranges_per_window));
+    read_.emplace(static_cast<Index>(rows.size()), data_);
     return read_->take(data_, rows, 0);
   }
 
  private:
-  Network net_;
   Data<T> data_;
   Index at_once_, window_;
   std::optional<Gathered<T>> read_;
@@ -325,7 +311,7 @@ BOOST_AUTO_TEST_CASE(sums_over_shards_are_the_sums_over_their_rows) {
   const std::size_t size = p.controls.size();
   std::vector<double> gradient(size);
   const auto evaluate = [&](Range rows) {
-    SamplesEvaluator<double> evaluator(p.net, rows_of(p, rows), p.objective);
+    SamplesEvaluator<double> evaluator(p.net, p.data().slice(rows), p.objective);
     return evaluator.evaluate(p.controls.data(), gradient.data(), -1);
   };
   long double value = 0;
@@ -381,20 +367,20 @@ BOOST_AUTO_TEST_CASE(a_part_holds_whole_shards) {
       std::invalid_argument);
 }
 
-BOOST_AUTO_TEST_CASE(a_loss_from_outside_that_repeats_one_of_ours_gives_its_gradient_to_the_bit) {
+BOOST_AUTO_TEST_CASE(a_callback_loss_that_repeats_a_loss_gives_its_gradient_to_the_bit) {
   Draw draw(5);
   for (int trial = 0; trial < 40; ++trial) {
     const Network net = draw.network("kutta3", Activation::tanh, 4, draw.coin(0.8) ? draw.whole(1, 9) : 100);
     Problem<double> p = draw.problem(net, draw.whole(1, 300), static_cast<TargetKind>(trial % 2));
-    const OutsideLoss<double> repeated{
-        [&](const double* outputs, Index count, std::span<const Index> rows, double* slopes) {
+    const CallbackLoss<double> repeated{
+        [&](const double* outputs, Index count, std::span<const Index> rows, double* gradient) {
           BOOST_TEST(rows.empty());
           BOOST_TEST(count == p.samples());
-          if (slopes) output_slopes(p.objective, p.data(), net.outputs, outputs, slopes);
+          if (gradient) output_gradient(p.objective, p.data(), net.outputs, outputs, gradient);
           return 1.0;
         },
         [](const double*, Index) { return 0.25; }};
-    OutsideLossEvaluator<double> outside(net, p.X.data(), p.samples(), p.objective.regulariser, repeated);
+    CallbackLossEvaluator<double> outside(net, p.X.data(), p.samples(), p.objective.regulariser, repeated);
     SamplesEvaluator<double> inside(net, p.data(), p.objective);
     std::vector<double> gradient(p.controls.size()), expected(p.controls.size());
     outside.evaluate(p.controls.data(), gradient.data(), -1);
@@ -402,6 +388,44 @@ BOOST_AUTO_TEST_CASE(a_loss_from_outside_that_repeats_one_of_ours_gives_its_grad
     BOOST_TEST((gradient == expected));
     BOOST_TEST(outside.score(p.controls.data()) == 0.25);
   }
+}
+
+BOOST_AUTO_TEST_CASE(evaluators_return_the_derivatives_by_the_inputs) {
+  Draw draw(14);
+  const Problem<double> p = large_problem(draw, TargetKind::classes);
+  const Index size = shard_size(p.samples()), width = p.net.features;
+  const std::vector<double> expected = gradient_of(p).inputs;
+  std::vector<double> gradient(p.controls.size()), inputs(p.X.size()), of_batch;
+  SamplesEvaluator<double> in_memory(p.net, p.data(), p.objective);
+  in_memory.differentiate(p.controls.data(), {.controls = gradient.data(), .inputs = inputs.data()}, -1);
+  BOOST_TEST((inputs == expected));
+  const auto alone = [&](std::vector<TreeNode> nodes) {
+    return root_of(std::move(nodes), Shards::of(p.samples()).all);
+  };
+  ShardsEvaluator<double> read(
+      p.net, std::make_unique<CopiedRows<double>>(p, Range{0, p.samples()}, size, p.samples()), p.objective,
+      0, p.samples(), alone);
+  std::fill(inputs.begin(), inputs.end(), 7);
+  read.differentiate(p.controls.data(), {.inputs = inputs.data()}, -1);
+  BOOST_TEST((inputs == expected));
+
+  // Of a batch, in the order of its samples.
+  in_memory.cut_into_batches(100, 3);
+  read.cut_into_batches(100, 3);
+  inputs.assign(static_cast<std::size_t>(100 * width), 7);
+  of_batch = inputs;
+  in_memory.differentiate(p.controls.data(), {.inputs = inputs.data()}, 2);
+  read.differentiate(p.controls.data(), {.inputs = of_batch.data()}, 2);
+  BOOST_TEST((inputs == of_batch));
+  const double scale = static_cast<double>(p.samples()) / 100;
+  Batches batches(p.samples(), 100, 3);
+  const std::span<const Index> rows = batches.at(2);
+  for (std::size_t n = 0; n < rows.size(); ++n)
+    for (Index i = 0; i < width; ++i) {
+      const double batch = inputs[n * static_cast<std::size_t>(width) + static_cast<std::size_t>(i)],
+                   all = expected[static_cast<std::size_t>(rows[n] * width + i)];
+      BOOST_TEST(std::abs(batch - scale * all) <= 1e-12 * std::abs(batch));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(batches_cover_every_sample_once_per_epoch) {
@@ -435,9 +459,9 @@ BOOST_AUTO_TEST_CASE(windows_cover_every_sample_once_per_epoch_from_places_far_a
       std::vector<Index> seen;
       for (; seen.size() < all.size(); ++number) {
         std::vector<Index> at_hand;
-        for (const Range& run : batches.runs_of(batches.window_of(number)))
-          for (Index i = run.begin; i < run.end; ++i) at_hand.push_back(i);
-        BOOST_TEST(static_cast<Index>(at_hand.size()) < std::max(window, batch) + Batches::runs_per_window);
+        for (const Range& range : batches.ranges_of(batches.window_of(number)))
+          for (Index i = range.begin; i < range.end; ++i) at_hand.push_back(i);
+        BOOST_TEST(static_cast<Index>(at_hand.size()) < std::max(window, batch) + Batches::ranges_per_window);
         const std::span<const Index> rows = batches.at(number);
         BOOST_TEST(!rows.empty());
         for (const Index row : rows)
@@ -448,7 +472,7 @@ BOOST_AUTO_TEST_CASE(windows_cover_every_sample_once_per_epoch_from_places_far_a
       BOOST_TEST((seen == all), samples << " samples, batches of " << batch << ", a window of " << window);
     }
   }
-  const Runs first = Batches(1000000, 100, 3, 16000).runs_of(0);
+  const RowRanges first = Batches(1000000, 100, 3, 16000).ranges_of(0);
   BOOST_TEST(first.size() == 16u);
   const auto [low, high] =
       std::minmax_element(first.begin(), first.end(), [](auto& a, auto& b) { return a.begin < b.begin; });
@@ -478,7 +502,7 @@ BOOST_AUTO_TEST_CASE(constant_targets_have_a_score_of_one_or_zero) {
                      .tableau = named("euler"),
                      .activation = Activation::identity});
   const std::vector<double> X(50, 0.0), targets(50, 0.1);
-  const Data<double> data{X.data(), {nullptr, targets.data()}, nullptr, 50};
+  const Data<double> data{{X.data(), 1}, {nullptr, {targets.data(), 1}}, nullptr, 50};
   SamplesEvaluator<double> evaluator(net, data, {SquaredError(), true, {}});
   BOOST_TEST(evaluator.score(std::vector<double>{0, 0, 1, 0, 0.1}.data()) == 1.0);
   BOOST_TEST(evaluator.score(std::vector<double>{0, 0, 1, 0, 0.2}.data()) == 0.0);

@@ -54,11 +54,9 @@ double complex_step_error(const Problem<double>& p, Draw& draw) {
 std::vector<double> product_of(const Problem<double>& p, Curvature curvature,
                                const std::vector<double>& direction) {
   SecondOrderWorkspace workspace;
-  const Data<double> data = p.data();
   std::vector<double> product(direction.size());
-  curvature_product(p.net, p.controls.data(),
-                    {data.X, {data.targets.labels, data.targets.numbers}, data.weights, data.samples},
-                    p.objective, curvature, direction.data(), product.data(), workspace);
+  curvature_product(p.net, p.controls.data(), p.data(), p.objective, curvature, direction.data(),
+                    product.data(), workspace);
   return product;
 }
 
@@ -246,7 +244,7 @@ BOOST_AUTO_TEST_CASE(wide_sweeps_show_that_controls_and_gradient_are_finite_only
     bool answer = false;
     gradient.assign(p.controls.size(), 0);
     value_and_derivatives<double>(p.net, p.controls.data(), p.data(), p.objective,
-                                  {.controls = gradient.data(), .shown_finite = &answer}, workspace);
+                                  {.controls = gradient.data(), .known_finite = &answer}, workspace);
     return answer;
   };
   ThreadChoice::insist(true);
@@ -267,7 +265,7 @@ BOOST_AUTO_TEST_CASE(wide_sweeps_show_that_controls_and_gradient_are_finite_only
   ThreadChoice::insist(false);
   BOOST_TEST(shown > 40);
 
-  // Slopes and states are finite, their products in dJ/dK are not.
+  // Cotangents and states are finite, their products in dJ/dK are not.
   Problem<double> p = draw.problem(Network({.features = 98,
                                             .dim = 98,
                                             .layers = 1,
@@ -290,7 +288,7 @@ BOOST_AUTO_TEST_CASE(wide_sweeps_show_that_controls_and_gradient_are_finite_only
         (first_non_finite(gradient.data(), part.place.begin, part.place.end) < 0) == (part.name != "K"),
         part.name);
 
-  // A stage that does not matter has controls that nobody looks at.
+  // A stage that does not matter has controls that are not checked.
   const Tableau dead_end(Matrix{{0, 0}, {1, 0}}, Vector{{1, 0}});
   p = draw.problem(Network({.features = 98,
                             .dim = 98,
@@ -466,7 +464,7 @@ BOOST_AUTO_TEST_CASE(extreme_outputs_keep_the_losses_finite_and_their_digits) {
   const std::vector<std::int64_t> labels = {1, 0, 0, 1};
   Workspace<double> workspace;
   const auto loss_of = [&](Index i) {
-    const Data<double> one{X.data() + i, {labels.data() + i}, nullptr, 1};
+    const Data<double> one{{X.data() + i, 1}, {labels.data() + i}, nullptr, 1};
     return value<double>(net, u.data(), one, {CrossEntropy(), false, {}}, workspace);
   };
   BOOST_TEST(loss_of(0) == std::exp(-40), boost::test_tools::tolerance(1e-14));

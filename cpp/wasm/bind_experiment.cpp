@@ -92,7 +92,7 @@ OCDL_EXPORTED(value_and_derivatives)
 double run_value_and_derivatives(Experiment* experiment, const double* u, const double* X, int penalised,
                                  double* gradient, double* input_gradient, double* costates) {
   Data<double> data = experiment->data();
-  if (X) data.X = X;
+  if (X) data.X.data = X;
   Objective objective = experiment->objective;
   if (!penalised) objective.regulariser = {};
   return value_and_derivatives<double>(experiment->net, u, data, objective,

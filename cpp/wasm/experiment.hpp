@@ -26,10 +26,10 @@ struct Experiment {
   StopSource stop_source{[] { return false; }};
 
   /// The samples, or others in their place whose targets have the same form.
-  Data<double> data() const { return {X.data(), targets(), nullptr, samples()}; }
+  Data<double> data() const { return {{X.data(), net.features}, targets(), nullptr, samples()}; }
   Targets<double> targets() const {
-    return takes_classes() ? Targets<double>{labels.data(), nullptr}
-                           : Targets<double>{nullptr, numbers.data()};
+    return takes_classes() ? Targets<double>{labels.data()}
+                           : Targets<double>{nullptr, {numbers.data(), net.outputs}};
   }
   Index samples() const { return static_cast<Index>(X.size()) / net.features; }
   bool takes_classes() const { return facts_of(objective.loss).targets == TargetKind::classes; }

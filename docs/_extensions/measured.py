@@ -82,11 +82,11 @@ def interop() -> Rows:
 
 def bridges() -> Rows:
     """Return what the ways from PyTorch and JAX to the core and back take, forward and backward."""
-    rows: Rows = [("job", "predict and pull_back", "OCDLayer (times the core)", "flow of JAX (times the core)")]
+    rows: Rows = [("job", "predict and vjp", "OCDLayer (times the core)", "flow of JAX (times the core)")]
     for row in stored("interop")["rows"]:
         seconds, ratios = row["seconds"], row["times_the_core"]
         taken = [f"{duration(seconds[name])} ({ratio:.1f})" for name, ratio in ratios.items()]
-        rows.append((row["job"], duration(seconds["predict and pull_back"]), *taken))
+        rows.append((row["job"], duration(seconds["predict and vjp"]), *taken))
     return rows
 
 

@@ -29,7 +29,7 @@ int main() {
   for (double& u : controls) u = normal(engine);
   std::fill_n(controls.begin() + net.steps().begin, layers, net.horizon / layers);
 
-  const Data<double> data{X.data(), {.labels = labels.data()}, /*weights=*/nullptr, samples};
+  const Data<double> data{{X.data(), 2}, {.labels = labels.data()}, /*weights=*/nullptr, samples};
   SamplesEvaluator<double> evaluator(net, data, {.loss = CrossEntropy{}});
   Training<double> training(evaluator, controls.data(), LBFGSOptions{.memory = 20, .max_trials = 25}, {},
                             /*tolerance=*/1e-6);

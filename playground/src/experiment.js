@@ -262,4 +262,11 @@ export class Experiment {
 export const MOST_ITERATIONS = 100000; // of a training: a link says how far it came, and is followed
 const MOST_RECORDS = 1000;
 const TOLERANCE = 1e-10; // of the norm of the gradient: the default of ocdl.train
-const STATUS = /** @type {const} */ (["running", "gradient", "step", "no_progress", "not_finite", "decrease"]);
+const STATUS = /** @type {const} */ ([
+  "running",
+  "gradient",
+  "step_tolerance",
+  "line_search_failed",
+  "not_finite",
+  "loss_tolerance",
+]);

@@ -64,12 +64,8 @@ function descriptionOf(model, facts) {
       },
       table: {
         ...{ width: features + 1, names, positions: names ? names.map((_, j) => j) : [0, 1].slice(0, features) },
-        ...{
-          fill: new Array(features).fill(null),
-          mean: table.mean.slice(0, features),
-          scale: table.scale.slice(0, features),
-        },
-        ...{ kinds: {}, values: {}, formats: {}, missing: {} },
+        ...{ mean: table.mean.slice(0, features), scale: table.scale.slice(0, features) },
+        ...{ kinds: {}, categories: {}, n_means: {}, formats: {}, cycles: {}, missing: {}, indicators: [], fill: null },
         target: { name: table.names?.[features] ?? null, position: features },
       },
     },

@@ -74,7 +74,7 @@ class PageSeed(np.random.RandomState):
 export function pythonScript(problem, chosen, iterations) {
   const { net, objective, train, test, start } = problem;
   const penalties = Object.entries(objective.penalties).filter(([, weight]) => weight > 0);
-  const regulariser = penalties.map(([name, weight]) => `ocdl.${PENALTIES[name]}(${weight})`).join(" + ") || "None";
+  const penaltyList = penalties.map(([name, weight]) => `ocdl.${PENALTIES[name]}(${weight})`).join(", ");
   const rows = (/** @type {Float64Array} */ X) => `np.array(${listed(X)}).reshape(-1, ${net.features})`;
   const type = problem.isCurve ? "float" : "int";
   const parts = partsOf(net).filter((part) => sizeOf(part) > 0);
@@ -103,7 +103,7 @@ ${drawsBatches ? batchSeed(Number(chosen.seed)) : ""}result = ocdl.train(
     u,
     X,
     y,
-    objective=ocdl.Objective(loss="${objective.loss}", regulariser=${regulariser}),
+    objective=ocdl.Objective(loss="${objective.loss}", penalties=[${penaltyList}]),
     optimiser=${optimiserCall(chosen)},
     max_iter=${Math.max(1, iterations)},
     validation=${hasTest ? "(X_test, y_test)" : "None"},

@@ -14,8 +14,8 @@ export function percent(share) {
 /** @type {Record<string, string>} */
 export const STATUS_SENTENCES = {
   gradient: "done: the gradient is 0",
-  step: "done: steps are below roundoff",
-  no_progress: "done: no step lowers the loss",
+  step_tolerance: "done: steps are below roundoff",
+  line_search_failed: "done: no step lowers the loss",
   most_iterations: "done: a training makes up to 100000 iterations here",
   not_finite: "the numbers left the finite range: try a shorter horizon or smaller steps",
 };

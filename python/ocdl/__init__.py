@@ -10,25 +10,31 @@ from typing import Any as _Any
 
 from ocdl import datasets, distributed, losses
 from ocdl import estimator as _estimator
-from ocdl.analysis.certificate import Certificate
-from ocdl.analysis.function import Function
-from ocdl.analysis.sensitivity import Flips
+from ocdl.analysis.certificate import Certificate, Check
+from ocdl.analysis.observed_order import Convergence
+from ocdl.analysis.scipy_objective import ScipyObjective
+from ocdl.analysis.sensitivity import MinimalPerturbation
 from ocdl.analysis.stability import Stability
+from ocdl.analysis.taylor import Taylor
 from ocdl.base.build import build_info
 from ocdl.base.threads import get_num_threads, set_num_threads
-from ocdl.model.controls import Controls
+from ocdl.data.row_source import RowSource
+from ocdl.depth.pruning import PruningSummary
+from ocdl.files import load, save
+from ocdl.model.controls import Controls, Part
 from ocdl.model.objective import Objective
-from ocdl.model.penalties import L1, EvenSteps, Regulariser, Tikhonov, TimeSmoothness
+from ocdl.model.penalties import L1, EvenSteps, Penalty, Tikhonov, TimeSmoothness
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau, tableaux
 from ocdl.network import Network, Trajectory
-from ocdl.network.files import Model, ModelFileError, load, save
-from ocdl.streaming.source import Source
+from ocdl.network.files import ModelFileError, SavedNetwork
+from ocdl.training.checkpoint import Checkpoint
 from ocdl.training.history import History
 from ocdl.training.loop import train
 from ocdl.training.multilevel import MultilevelResult, train_multilevel
 from ocdl.training.optimisers import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, NewtonCG
-from ocdl.training.result import Result, Status, Stop
+from ocdl.training.result import Result, Status
+from ocdl.training.validation import Validation
 from ocdl.training.watching import TrainingState
 
 __all__ = [
@@ -39,13 +45,14 @@ __all__ = [
     "Backtracking",
     "Certificate",
     "Chain",
+    "Check",
+    "Checkpoint",
     "Controls",
+    "Convergence",
     "EvenSteps",
-    "Flips",
-    "Function",
     "GradientDescent",
     "History",
-    "Model",
+    "MinimalPerturbation",
     "ModelFileError",
     "MultilevelResult",
     "Network",
@@ -53,24 +60,31 @@ __all__ = [
     "ODEClassifier",
     "ODERegressor",
     "Objective",
-    "Regulariser",
+    "Part",
+    "Penalty",
+    "PruningSummary",
     "Result",
-    "Source",
+    "RowSource",
+    "SavedNetwork",
+    "ScipyObjective",
     "Stability",
     "Status",
-    "Stop",
+    "TableError",
+    "TableModel",
+    "TablePreprocessor",
     "Tableau",
+    "Taylor",
     "Tikhonov",
     "TimeSmoothness",
     "TrainingState",
     "Trajectory",
+    "Validation",
     "build_info",
     "datasets",
     "distributed",
     "export_onnx",
     "get_num_threads",
     "load",
-    "load_model",
     "losses",
     "plot",
     "project_simplex",
@@ -81,23 +95,29 @@ __all__ = [
     "train_multilevel",
 ]
 __version__ = _version("ocdl")
+_LAZY = {
+    "TableError": "ocdl.tables.frame",
+    "TableModel": "ocdl.tables.model",
+    "TablePreprocessor": "ocdl.tables.preprocessor",
+    "export_onnx": "ocdl.interop.onnx_export",
+}
 _OF_EXTRAS = ("jax", "torch")  # not in __all__: `from ocdl import *` must not need them
 
 if _TYPE_CHECKING:
     from ocdl import jax, plot, torch  # noqa: F401
     from ocdl.estimator import ODEClassifier, ODERegressor
     from ocdl.interop.onnx_export import export_onnx
-    from ocdl.tables.model import load_model
+    from ocdl.tables.frame import TableError
+    from ocdl.tables.model import TableModel
+    from ocdl.tables.preprocessor import TablePreprocessor
 
 
 def __getattr__(name: str) -> _Any:
     """Import what needs other libraries when it is asked for: that takes longer than all else, or needs an extra."""
     if name in _estimator.__all__:
         return getattr(_estimator, name)
-    if name == "load_model":
-        return _import_module("ocdl.tables.model").load_model
-    if name == "export_onnx":
-        return _import_module("ocdl.interop.onnx_export").export_onnx
+    if name in _LAZY:
+        return getattr(_import_module(_LAZY[name]), name)
     if name in ("plot", *_OF_EXTRAS):
         return _import_module(f"ocdl.{name}")
     raise AttributeError(f"module 'ocdl' has no attribute {name!r}")

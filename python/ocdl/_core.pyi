@@ -61,10 +61,16 @@ class Network(metaclass=pybind11_type):
         learns_steps: bool,
         horizon: float,
         field: str,
+        width: int,  # of the fields that have one, else 0; the same holds for the degree
+        degree: int,
+        layer_sets: Sequence[int],  # the set of the field's controls of each layer; empty: each has its own
     ) -> None: ...
     # (name, role, names of the axes, shape) of each part of the controls
     @property
     def parts(self) -> list[tuple[str, str, list[str], tuple[int, ...]]]: ...
+    # How each part of the field starts: (distribution, size, size where the start is scaled to the dimension)
+    @property
+    def starts(self) -> dict[str, tuple[str, float, float]]: ...
     @property
     def is_implicit(self) -> bool: ...
 
@@ -95,16 +101,16 @@ class Network(metaclass=pybind11_type):
     ) -> NDArray[Any]: ...
 
     # These take any objects, and return None where one has to be converted or explained first, or where what they would
-    # return is not finite; `pull_back` (gradient, input gradient, costates or None), which without `require_finite`
+    # return is not finite; `vjp` (gradient, input gradient, costates or None), which without `require_finite`
     # returns numbers that are not finite as well.
     def predict(self, u: object, X: object) -> NDArray[Any] | None: ...
     def final_state(self, u: object, X: object) -> NDArray[Any] | None: ...
-    def pull_back(
+    def vjp(
         self,
         u: object,
         X: object,
-        output_slopes: object,
-        state_slopes: object,
+        output_cotangents: object,
+        state_cotangents: object,
         with_costates: bool,
         require_finite: bool = True,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None] | None: ...
@@ -133,8 +139,9 @@ def activation_derivatives(
     activation: str, z: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
 
-# name -> (the field that it is after a linear map of its controls, or itself; whether it needs an even dimension)
-def fields() -> dict[str, tuple[str, bool]]: ...
+# name -> (the field that it is after a linear map of its controls, or itself; whether it needs an even dimension; the
+# option that it requires, "width", "degree" or "")
+def fields() -> dict[str, tuple[str, bool, str]]: ...
 
 # Index of the first such entry of the flat array, or -1.
 @overload
@@ -188,11 +195,11 @@ class Objective(metaclass=pybind11_type):
     @overload
     def penalty(self, net: Network, u: NDArray[np.float32]) -> tuple[float, NDArray[Any]]: ...
     @overload
-    def slopes(
+    def output_grad(
         self, outputs: NDArray[np.float64], y: NDArray[Any], sample_weight: NDArray[np.float64] | None
     ) -> NDArray[Any]: ...
     @overload
-    def slopes(
+    def output_grad(
         self, outputs: NDArray[np.float32], y: NDArray[Any], sample_weight: NDArray[np.float32] | None
     ) -> NDArray[Any]: ...
 
@@ -249,9 +256,9 @@ def samples_evaluator(
     objective: Objective,
 ) -> Evaluator: ...
 
-# value(outputs, rows or None, with_slopes) -> (value, slopes or None); score(outputs)
+# value(outputs, rows or None, with_gradient) -> (value, gradient or None); score(outputs)
 @overload
-def outside_loss_evaluator(
+def callback_loss_evaluator(
     net: Network,
     X: NDArray[np.float64],
     penalties: Objective,
@@ -259,7 +266,7 @@ def outside_loss_evaluator(
     score: Callable[..., float],
 ) -> Evaluator: ...
 @overload
-def outside_loss_evaluator(
+def callback_loss_evaluator(
     net: Network,
     X: NDArray[np.float32],
     penalties: Objective,
@@ -268,8 +275,8 @@ def outside_loss_evaluator(
 ) -> Evaluator: ...
 
 # A node of the tree of sums: level, index, and its sums in double and in single precision. add_up(nodes) -> the sums
-# over all parts; None: there is no other part. loss_of_rows(outputs, positions or None, scale, with_slopes) ->
-# (weighted losses, slopes or None) of the rows that were read last, or of those at these positions.
+# over all parts; None: there is no other part. loss_of_rows(outputs, positions or None, scale, with_gradient) ->
+# (weighted losses, gradient or None) of the rows that were read last, or of those at these positions.
 _TreeNode: TypeAlias = tuple[int, int, NDArray[np.float64], NDArray[np.float32]]
 _Sums: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float32]]
 
@@ -338,17 +345,10 @@ class Method(metaclass=pybind11_type):
     @property
     def is_proximal(self) -> bool: ...
 
-class StopFlag(metaclass=pybind11_type):
-    def __init__(self) -> None: ...
-    def request(self) -> None: ...
-    @property
-    def requested(self) -> bool: ...
-
 class Training(metaclass=pybind11_type):  # made by make_training
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-    # False: the flag has stopped it before its end.
-    def start(self, stop: StopFlag) -> bool: ...
-    def run(self, records: NDArray[np.float64], seconds: float, stop: StopFlag) -> bool: ...
+    def start(self) -> None: ...
+    def run(self, records: NDArray[np.float64], seconds: float) -> None: ...
     @property
     def record(self) -> tuple[float, float, float, float, float]: ...
     @property
@@ -362,8 +362,8 @@ class Training(metaclass=pybind11_type):  # made by make_training
     def nonfinite_trial(self) -> NDArray[Any] | None: ...
     def state(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any]) -> None: ...
-    # (objective or NaN, score), or None if the flag has stopped it
-    def assess(self, evaluator: Evaluator, with_value: bool, stop: StopFlag) -> tuple[float, float] | None: ...
+    # (objective, NaN unless with_value; score)
+    def assess(self, evaluator: Evaluator, with_value: bool) -> tuple[float, float]: ...
 
 @overload
 def make_training(

@@ -1,4 +1,14 @@
 """Losses with parameters, for `ocdl.Objective`."""
 
-from ocdl.model.losses import *  # noqa: F403
-from ocdl.model.losses import __getattr__ as __getattr__  # which says what there is
+from ocdl.model.losses import (
+    CrossEntropy,
+    CustomLoss,
+    Huber,
+    Loss,
+    Poisson,
+    Quantile,
+    Squared,
+    SquaredError,
+)
+
+__all__ = ["CrossEntropy", "CustomLoss", "Huber", "Loss", "Poisson", "Quantile", "Squared", "SquaredError"]

@@ -1,6 +1,6 @@
-"""One HTML page that needs nothing but itself: text, tables and pictures, on a phone, on a screen and on paper.
+"""Self-contained HTML pages with text, tables and pictures, for phones, screens and paper.
 
-The functions return `Html`. Whatever else they are given is text and is escaped, so that no content can break the page.
+The functions return `Html`. All other text is escaped, so that no content can break the page.
 
 Examples
 --------
@@ -122,28 +122,28 @@ class Html(str):
 
 
 class Section(Html):
-    """The HTML of a section, which knows what the table of contents needs."""
+    """The HTML of a section, with its heading and anchor for the table of contents."""
 
     __slots__ = ("anchor", "heading")
     heading: str
     anchor: str
 
     def __new__(cls, html: str, heading: str, anchor: str) -> Section:
-        """Return the section whose HTML is given."""
-        made = super().__new__(cls, html)
-        made.heading, made.anchor = heading, anchor
-        return made
+        """Return a section with the given HTML."""
+        section = super().__new__(cls, html)
+        section.heading, section.anchor = heading, anchor
+        return section
 
 
 def document(title: str, lead: str, sections: Sequence[Section]) -> Html:
-    """Return the whole page: a heading, a sentence or two that lead to the rest, and the sections.
+    """Return the page: a heading, an introduction and the sections.
 
     Parameters
     ----------
     title : str
         The heading, and the name of the page in the browser.
     lead : str
-        What the page is about; text, or `Html`.
+        The introduction; text, or `Html`.
     sections : sequence of Section
         More than three get a table of contents.
 
@@ -167,7 +167,7 @@ def document(title: str, lead: str, sections: Sequence[Section]) -> Html:
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)}</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n"
         f"<header>\n<h1>{escape(title)}</h1>\n{paragraph(lead)}\n</header>\n{contents}"
-        f"<main>\n{_joined(sections)}\n</main>\n</body>\n</html>\n"
+        f"<main>\n{_join(sections)}\n</main>\n</body>\n</html>\n"
     )
 
 
@@ -177,13 +177,13 @@ def section(heading: str, *parts: str, anchor: str | None = None) -> Section:
         anchor = re.sub(r"\W+", "-", heading.lower()).strip("-")
     if not re.fullmatch(r"\S+", anchor):
         raise ValueError(f"an anchor must be text without spaces, got {anchor!r} for the section {heading!r}")
-    html = f'<section id="{escape(anchor)}">\n<h2>{escape(heading)}</h2>\n{_joined(parts)}\n</section>'
+    html = f'<section id="{escape(anchor)}">\n<h2>{escape(heading)}</h2>\n{_join(parts)}\n</section>'
     return Section(html, heading, anchor)
 
 
 def paragraph(text: str) -> Html:
     """Return a paragraph."""
-    return Html(f"<p>{_escaped(text)}</p>")
+    return Html(f"<p>{_escape(text)}</p>")
 
 
 def table(
@@ -194,7 +194,7 @@ def table(
     numeric: Sequence[int] = (),
     stacked: bool = False,
 ) -> Html:
-    """Return a table. When the window is narrower it scrolls sideways by itself, and its edges are shaded then.
+    """Return a table. In a narrow window it scrolls sideways, with shaded edges.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def table(
     rows : iterable of sequences of str
         The cells; the first one of a row names it.
     caption : str, optional
-        What stands above the table.
+        The text above the table.
     numeric : sequence of int, optional
         The columns that hold numbers and are flush right, counted from 0.
     stacked : bool
@@ -223,12 +223,12 @@ def table(
     for row in rows:
         if len(row) != len(header):
             raise ValueError(f"a row has {len(row)} cells, but the header has {len(header)}: {row!r:.200}")
-        first, *others = (_escaped(cell) for cell in row)
+        first, *others = (_escape(cell) for cell in row)
         cells = "".join(f"<td{style[i]}{names[i]}>{cell}</td>" for i, cell in enumerate(others, 1))
         lines.append(f'<tr><th scope="row"{style[0]}>{first}</th>{cells}</tr>\n')
-    columns = "".join(f'<th scope="col"{style[i]}>{_escaped(name)}</th>' for i, name in enumerate(header))
+    columns = "".join(f'<th scope="col"{style[i]}>{_escape(name)}</th>' for i, name in enumerate(header))
     kind = ' class="stacked"' if stacked else ""
-    described = "" if caption is None else f"<caption>{_escaped(caption)}</caption>\n"
+    described = "" if caption is None else f"<caption>{_escape(caption)}</caption>\n"
     return Html(
         f'<div class="scroll" tabindex="0">\n<table{kind}>\n{described}'
         f"<thead>\n<tr>{columns}</tr>\n</thead>\n"
@@ -244,18 +244,18 @@ def mark(text: str, tone: str) -> Html:
 
 
 def figure(image: bytes, mime: str, *, alt: str, caption: str, width: int | None = None) -> Html:
-    """Return a picture that is part of the page; a touch, a click or the space bar shows it in its full size.
+    """Return an embedded picture; a touch, a click or the space bar shows it in full size.
 
     Parameters
     ----------
     image : bytes
         The contents of the picture's file.
     mime : str
-        What they are, such as ``"image/png"``.
+        The type of the contents, such as ``"image/png"``.
     alt : str
-        What is to be seen, for those who do not see it.
+        A description for screen readers.
     caption : str
-        What stands below the picture; text, or `Html`.
+        The text below the picture; text, or `Html`.
     width : int, optional
         The width in CSS pixels, where the window has them; unless given, that of the picture.
 
@@ -267,15 +267,15 @@ def figure(image: bytes, mime: str, *, alt: str, caption: str, width: int | None
     size = "" if width is None else f' width="{width:d}"'
     return Html(
         '<figure>\n<label class="zoom"><input type="checkbox" aria-label="show full size">\n'
-        f'<span class="frame">{_picture(image, mime, alt, size)}</span>\n<span class="hint"></span></label>\n'
-        f"<figcaption>{_escaped(caption)}</figcaption>\n</figure>"
+        f'<span class="frame">{_image_tag(image, mime, alt, size)}</span>\n<span class="hint"></span></label>\n'
+        f"<figcaption>{_escape(caption)}</figcaption>\n</figure>"
     )
 
 
 def film(
     image: bytes, mime: str, *, frames: int, seconds: float, size: tuple[int, int], alt: str, caption: str
 ) -> Html:
-    """Return a film that can be paused; those who have asked for less motion see it once.
+    """Return a film that can be paused; with reduced motion it plays once.
 
     Parameters
     ----------
@@ -284,9 +284,9 @@ def film(
     mime, alt, caption
         As for `figure`.
     frames : int
-        How many there are.
+        The number of frames.
     seconds : float
-        How long the film takes, before it begins again.
+        The duration of one loop.
     size : (int, int)
         The width and the height of a frame in CSS pixels, where the window has them.
 
@@ -302,12 +302,12 @@ def film(
     return Html(
         '<figure class="film">\n<label><input type="checkbox"> pause</label>\n'
         f'<div class="reel" style="width: {width:d}px; aspect-ratio: {width:d} / {height:d}">'
-        f"{_picture(image, mime, alt, moves)}</div>\n"
-        f"<figcaption>{_escaped(caption)}</figcaption>\n</figure>"
+        f"{_image_tag(image, mime, alt, moves)}</div>\n"
+        f"<figcaption>{_escape(caption)}</figcaption>\n</figure>"
     )
 
 
-def _picture(image: bytes, mime: str, alt: str, attributes: str) -> str:
+def _image_tag(image: bytes, mime: str, alt: str, attributes: str) -> str:
     if not re.fullmatch(r"image/[a-z0-9.+-]+", mime):
         raise ValueError(f"mime must be the type of a picture such as 'image/png', got {mime!r}")
     if not alt.strip():
@@ -318,17 +318,17 @@ def _picture(image: bytes, mime: str, alt: str, attributes: str) -> str:
 
 def gallery(*figures: Html) -> Html:
     """Return figures side by side: two in a row on a phone, up to four where there is room."""
-    return Html(f'<div class="gallery">\n{_joined(figures)}\n</div>')
+    return Html(f'<div class="gallery">\n{_join(figures)}\n</div>')
 
 
 def details(summary: str, *parts: str) -> Html:
-    """Return parts that are folded away below a line that names them."""
-    return Html(f"<details>\n<summary>{_escaped(summary)}</summary>\n{_joined(parts)}\n</details>")
+    """Return parts that are folded below a summary."""
+    return Html(f"<details>\n<summary>{_escape(summary)}</summary>\n{_join(parts)}\n</details>")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text if isinstance(text, Html) else escape(text)
 
 
-def _joined(parts: Iterable[str]) -> str:
-    return "\n".join(_escaped(part) for part in parts)
+def _join(parts: Iterable[str]) -> str:
+    return "\n".join(_escape(part) for part in parts)

@@ -1,12 +1,12 @@
 """Flows as modules of PyTorch; needs the extra ``ocdl[torch]``."""
 
-from ocdl.interop.extras import missing
+from ocdl.interop.extras import missing_library
 
 try:
     from ocdl.interop.torch_layer import OCDLayer as OCDLayer
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
-    raise missing("ocdl.torch", "PyTorch", "torch") from error
+    raise missing_library("ocdl.torch", "PyTorch", "torch") from error
 
 __all__ = ["OCDLayer"]

@@ -6,48 +6,48 @@
 
 namespace ocdl {
 
-/// The rows of a batch as numbers that parts can add up, each with the rows that it has: a number plus -0 is
-/// that number, so that the sum hands rows out exactly. A row is its features, a label or one number for each
-/// output, and one number more.
+/// The rows of a batch as numbers that ranks can add up, each with the rows that it has: a number plus -0 is
+/// that number, so that the sum is exact. A row is its features, its targets, and one number more.
 template <class T>
 class BatchTable {
  public:
-  BatchTable(Index rows, Index features, Index outputs)
-      : rows_(rows), features_(features), outputs_(outputs), width_(features + outputs + 1) {}
+  BatchTable(Index rows, Index features, Index target_width)
+      : rows_(rows), features_(features), target_width_(target_width), width_(features + target_width + 1) {}
 
-  std::vector<double> nothing() const { return std::vector<double>(std::size_t(rows_ * width_), -0.0); }
+  std::vector<double> empty_table() const { return std::vector<double>(std::size_t(rows_ * width_), -0.0); }
 
-  /// Puts row `row` of the data at a place of the batch: with its targets and its weight.
-  void put(const Data<T>& data, Index row, Index place, std::vector<double>& table) const {
-    double* target = put_features(data, row, place, table);
+  /// Puts row `row` of the data at an index of the batch: with its targets and its weight.
+  void put(const Data<T>& data, Index row, Index index, std::vector<double>& table) const {
+    double* target = put_features(data, row, index, table);
     if (data.targets.labels)
       *target = static_cast<double>(data.targets.labels[row]);
     else
-      std::copy_n(data.targets.numbers + row * outputs_, outputs_, target);
-    target[outputs_] = data.weight(row);
+      std::copy_n(data.targets.numbers.row(row), target_width_, target);
+    target[target_width_] = data.weight(row);
   }
-  /// With the slopes of its loss and the loss.
-  void put(const Data<T>& data, Index row, Index place, const T* slopes, double loss,
+  /// With the gradient of its loss by the outputs and the loss.
+  void put(const Data<T>& data, Index row, Index index, const T* gradient, double loss,
            std::vector<double>& table) const {
-    double* target = put_features(data, row, place, table);
-    std::copy_n(slopes, outputs_, target);
-    target[outputs_] = loss;
+    double* target = put_features(data, row, index, table);
+    std::copy_n(gradient, target_width_, target);
+    target[target_width_] = loss;
   }
 
-  /// The rows again, from the sum over all parts.
+  /// The rows again, from the sum over all ranks.
   void take(const std::vector<double>& table) {
     for (Index i = 0; i < rows_; ++i) {
       const double *entry = table.data() + i * width_, *target = entry + features_;
       X.insert(X.end(), entry, target);
       labels.push_back(static_cast<std::int64_t>(*target));
-      numbers.insert(numbers.end(), target, target + outputs_);
-      weights.push_back(static_cast<T>(target[outputs_]));
-      losses.push_back(target[outputs_]);
+      numbers.insert(numbers.end(), target, target + target_width_);
+      weights.push_back(static_cast<T>(target[target_width_]));
+      losses.push_back(target[target_width_]);
     }
   }
   Data<T> data(bool of_classes, double scale) const {
-    const Targets<T> targets{of_classes ? labels.data() : nullptr, of_classes ? nullptr : numbers.data()};
-    return {X.data(), targets, weights.data(), rows_, scale};
+    const RowTable<T> table{numbers.data(), target_width_};
+    const Targets<T> targets{of_classes ? labels.data() : nullptr, of_classes ? RowTable<T>{} : table};
+    return {{X.data(), features_}, targets, weights.data(), rows_, scale};
   }
 
   std::vector<T> X, numbers, weights;
@@ -55,10 +55,10 @@ class BatchTable {
   std::vector<double> losses;
 
  private:
-  Index rows_, features_, outputs_, width_;
+  Index rows_, features_, target_width_, width_;
 
-  double* put_features(const Data<T>& data, Index row, Index place, std::vector<double>& table) const {
-    return std::copy_n(data.X + row * features_, features_, table.data() + place * width_);
+  double* put_features(const Data<T>& data, Index row, Index index, std::vector<double>& table) const {
+    return std::copy_n(data.X.row(row), features_, table.data() + index * width_);
   }
 };
 

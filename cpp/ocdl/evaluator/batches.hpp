@@ -11,28 +11,29 @@
 
 namespace ocdl {
 
-/// Rows that follow each other, and others somewhere else.
-using Runs = std::vector<Range>;
+/// Rows in some ranges.
+using RowRanges = std::vector<Range>;
 
 /// Samples in random order, a batch at a time. Which samples batch number k holds follows from the seed and k
 /// alone, so that k is all there is to remember.
 ///
-/// Where not all samples are at hand, they come by windows: an epoch puts runs of samples that follow each
-/// other into random order, some of these runs are a window, and its batches are drawn from its samples in
-/// random order. No batch crosses the end of a window. The last run of all, which may be shorter, stays the
+/// Where not all samples are at hand, they come by windows: an epoch puts ranges of samples that follow each
+/// other into random order, some of these ranges are a window, and its batches are drawn from its samples in
+/// random order. No batch crosses the end of a window. The last range of all, which may be shorter, stays the
 /// last, so that windows have the same lengths in every epoch.
 class Batches {
  public:
-  static constexpr Index runs_per_window = 16;
+  static constexpr Index ranges_per_window = 16;
 
   /// `window`: how many samples may be at hand at once.
   Batches(Index samples, Index batch, std::uint64_t seed, Index window)
       : samples_(samples),
         batch_(std::min(batch, samples)),
         seed_(seed),
-        run_(samples <= window ? samples
-                               : (std::max(window, batch_) + runs_per_window - 1) / runs_per_window),
-        window_(samples <= window ? samples : run_ * runs_per_window) {}
+        range_size_(samples <= window
+                        ? samples
+                        : (std::max(window, batch_) + ranges_per_window - 1) / ranges_per_window),
+        window_(samples <= window ? samples : range_size_ * ranges_per_window) {}
   Batches(Index samples, Index batch, std::uint64_t seed) : Batches(samples, batch, seed, samples) {}
 
   /// The numbers of the samples in a batch.
@@ -48,26 +49,26 @@ class Batches {
     return number / per_epoch() * windows() + in_epoch(number) / per_window();
   }
 
-  /// The samples of a window as runs.
-  Runs runs_of(std::int64_t window) const {
+  /// The samples of a window as ranges.
+  RowRanges ranges_of(std::int64_t window) const {
     const std::int64_t epoch = window / windows();
-    const Index full = samples_ / run_, count = (samples_ + run_ - 1) / run_;
+    const Index full = samples_ / range_size_, count = (samples_ + range_size_ - 1) / range_size_;
     std::vector<Index> order(static_cast<std::size_t>(full));
     std::iota(order.begin(), order.end(), Index(0));
     if (windows() > 1) permute(order, mixed(mixed(seed_) ^ static_cast<std::uint64_t>(epoch)));
-    Runs runs;
-    const Index first = (window % windows()) * (window_ / run_);
-    for (Index n = first; n < std::min(first + window_ / run_, count); ++n) {
-      const Index run = n < full ? order[static_cast<std::size_t>(n)] : n;
-      runs.push_back({run * run_, std::min((run + 1) * run_, samples_)});
+    RowRanges ranges;
+    const Index first = (window % windows()) * (window_ / range_size_);
+    for (Index n = first; n < std::min(first + window_ / range_size_, count); ++n) {
+      const Index index = n < full ? order[static_cast<std::size_t>(n)] : n;
+      ranges.push_back({index * range_size_, std::min((index + 1) * range_size_, samples_)});
     }
-    return runs;
+    return ranges;
   }
 
  private:
   Index samples_, batch_;
   std::uint64_t seed_;
-  Index run_, window_;  ///< lengths
+  Index range_size_, window_;  ///< lengths
   std::int64_t shuffled_ = -1;
   std::vector<Index> order_;  ///< the samples of that window
 
@@ -80,13 +81,13 @@ class Batches {
   Index in_epoch(std::int64_t number) const { return number % per_epoch(); }
 
   void shuffle(std::int64_t window) {
-    if (windows() == 1) {  // the usual case allocates no runs, and memory once
+    if (windows() == 1) {  // the usual case allocates no ranges, and memory once
       order_.resize(static_cast<std::size_t>(samples_));
       std::iota(order_.begin(), order_.end(), Index(0));
     } else {
       order_.clear();
-      for (const Range& run : runs_of(window))
-        for (Index i = run.begin; i < run.end; ++i) order_.push_back(i);
+      for (const Range& range : ranges_of(window))
+        for (Index i = range.begin; i < range.end; ++i) order_.push_back(i);
     }
     const auto epoch = static_cast<std::uint64_t>(window / windows());
     const auto in_epoch = static_cast<std::uint64_t>(window % windows());

@@ -5,7 +5,7 @@
 
 namespace ocdl {
 
-/// The samples of one part: in memory, or somewhere else and read a piece at a time.
+/// The samples of one rank: in memory, or somewhere else and read in chunks.
 template <class T>
 class Rows {
  public:
@@ -15,37 +15,31 @@ class Rows {
   virtual bool are_weighted() const = 0;
   /// How many a pass reads at once.
   virtual Index at_once() const = 0;
-  /// How many of all parts' rows batches are drawn from, see `Batches`.
+  /// How many of all ranks' rows batches are drawn from, see `Batches`.
   virtual Index window() const = 0;
 
-  /// Some rows, one run behind the other; they stay until the next call. Then `next` will be asked for, which
-  /// can be read ahead. Throws Interrupted when the stop source, unless null, stops it.
-  virtual Data<T> read(const Runs& runs, const Runs& next, StopSource* stop_source) = 0;
+  /// Some rows, one range behind the other; they stay until the next call, which will be for `next`: these
+  /// can be prefetched. Throws Interrupted when the stop source, unless null, stops it.
+  virtual Data<T> read(const RowRanges& ranges, const RowRanges& next, StopSource* stop_source) = 0;
 };
 
-/// All of them, at any time: asked for in one run.
+/// All of them, read in one range.
 template <class T>
 class RowsInMemory : public Rows<T> {
  public:
-  RowsInMemory(const Data<T>& data, Index features, Index outputs)
-      : data_(data), features_(features), outputs_(outputs) {}
+  explicit RowsInMemory(const Data<T>& data) : data_(data) {}
 
   Index count() const override { return data_.samples; }
   bool are_weighted() const override { return data_.weights; }
   Index at_once() const override { return data_.samples; }
   Index window() const override { return std::numeric_limits<Index>::max(); }
 
-  Data<T> read(const Runs& runs, const Runs&, StopSource*) override {
-    const auto from = [&](const auto* numbers, Index width) {
-      return numbers ? numbers + runs[0].begin * width : nullptr;
-    };
-    const Targets<T> targets{from(data_.targets.labels, 1), from(data_.targets.numbers, outputs_)};
-    return {from(data_.X, features_), targets, from(data_.weights, 1), runs[0].size()};
+  Data<T> read(const RowRanges& ranges, const RowRanges&, StopSource*) override {
+    return data_.slice(ranges[0]);
   }
 
  private:
   Data<T> data_;
-  Index features_, outputs_;
 };
 
 }  // namespace ocdl

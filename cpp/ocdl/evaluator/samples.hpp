@@ -7,6 +7,7 @@
 #include "ocdl/evaluator/score.hpp"
 #include "ocdl/evaluator/tree_sum.hpp"
 #include "ocdl/objective/second_order.hpp"
+#include "ocdl/sweep/flow.hpp"
 
 namespace ocdl {
 
@@ -14,34 +15,34 @@ namespace ocdl {
 template <class T>
 class Gathered {
  public:
-  Gathered(Index most, Index features, Index outputs, const Data<T>& from)
-      : features_(features),
-        outputs_(outputs),
-        X_(static_cast<std::size_t>(most * features)),
-        weights_(static_cast<std::size_t>(from.weights ? most : 0)),
-        numbers_(static_cast<std::size_t>(from.targets.numbers ? most * outputs : 0)),
-        labels_(static_cast<std::size_t>(from.targets.labels ? most : 0)) {}
+  /// For at most so many rows.
+  Gathered(Index capacity, const Data<T>& from)
+      : X_(static_cast<std::size_t>(capacity * from.X.width)),
+        weights_(static_cast<std::size_t>(from.weights ? capacity : 0)),
+        numbers_(static_cast<std::size_t>(from.targets.numbers ? capacity * from.targets.numbers.width : 0)),
+        labels_(static_cast<std::size_t>(from.targets.labels ? capacity : 0)) {}
 
-  /// Targets that stand somewhere else are not gathered.
   Data<T> take(const Data<T>& from, std::span<const Index> rows, double scale) {
+    const Data<T> to{{X_.data(), from.X.width},
+                     {from.targets.labels ? labels_.data() : nullptr,
+                      {from.targets.numbers ? numbers_.data() : nullptr, from.targets.numbers.width}},
+                     from.weights ? weights_.data() : nullptr,
+                     static_cast<Index>(rows.size()),
+                     scale};
+    const auto copy = [](const RowTable<T>& table, Index row, std::vector<T>& numbers, std::size_t i) {
+      if (table)
+        std::copy_n(table.row(row), table.width, numbers.begin() + static_cast<Index>(i) * table.width);
+    };
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const Index row = rows[i], at = static_cast<Index>(i);
-      std::copy_n(from.X + row * features_, features_, X_.begin() + at * features_);
-      if (from.targets.labels) labels_[i] = from.targets.labels[row];
-      if (from.targets.numbers)
-        std::copy_n(from.targets.numbers + row * outputs_, outputs_, numbers_.begin() + at * outputs_);
-      if (from.weights) weights_[i] = from.weights[row];
+      copy(from.X, rows[i], X_, i);
+      copy(from.targets.numbers, rows[i], numbers_, i);
+      copy({from.weights, 1}, rows[i], weights_, i);
+      if (from.targets.labels) labels_[i] = from.targets.labels[rows[i]];
     }
-    return {
-        X_.data(),
-        {from.targets.labels ? labels_.data() : nullptr, from.targets.numbers ? numbers_.data() : nullptr},
-        from.weights ? weights_.data() : nullptr,
-        static_cast<Index>(rows.size()),
-        scale};
+    return to;
   }
 
  private:
-  Index features_, outputs_;
   std::vector<T> X_, weights_, numbers_;
   std::vector<std::int64_t> labels_;
 };
@@ -50,31 +51,26 @@ class Gathered {
 template <class T>
 class WideData {
  public:
-  WideData(const Data<T>& data, Index features, Index outputs) : data_(data) {
-    if constexpr (std::is_same_v<T, float>) {
-      const auto copy = [](const float* from, Index size, std::vector<double>& to) {
-        if (from) to.assign(from, from + size);
-      };
-      copy(data.X, data.samples * features, X_);
-      copy(data.weights, data.samples, weights_);
-      copy(data.targets.numbers, data.samples * outputs, numbers_);
-    }
-  }
+  explicit WideData(const Data<T>& data)
+      : data_{wide(data.X, data.samples, X_),
+              {data.targets.labels, wide(data.targets.numbers, data.samples, numbers_)},
+              wide({data.weights, 1}, data.samples, weights_).data,
+              data.samples,
+              data.batch_scale} {}
+  WideData(const WideData&) = delete;
+  WideData& operator=(const WideData&) = delete;
 
-  Data<Dual<double>> seen() const {
-    const Targets<Dual<double>> targets{data_.targets.labels, wide(data_.targets.numbers, numbers_)};
-    return {wide(data_.X, X_), targets, wide(data_.weights, weights_), data_.samples, data_.batch_scale};
-  }
+  const Data<double>& data() const { return data_; }
 
  private:
-  Data<T> data_;
   std::vector<double> X_, weights_, numbers_;
+  Data<double> data_;
 
-  static const double* wide(const T* own, const std::vector<double>& copied) {
-    if constexpr (std::is_same_v<T, float>)
-      return own ? copied.data() : nullptr;
-    else
-      return own;
+  static RowTable<double> wide(const RowTable<T>& table, Index rows, std::vector<double>& copied) {
+    if constexpr (std::is_same_v<T, double>) return table;
+    if (!table) return {};
+    copied.assign(table.data, table.row(rows));
+    return {copied.data(), table.width};
   }
 };
 
@@ -87,26 +83,26 @@ class SamplesEvaluator : public Evaluator<T> {
 
   Index size() const override { return net_.control_size(); }
 
-  double evaluate(const T* controls, T* gradient, std::int64_t batch) override {
+  double differentiate(const T* controls, const Derivatives<T>& derivatives, std::int64_t batch) override {
     workspace_.stop_source = this->stop_source_;
     const Data<T> samples = batch < 0 ? data_ : gathered(batches_->at(batch));
-    return value_and_derivatives<T>(net_, controls, samples, objective_, {.controls = gradient}, workspace_);
+    return value_and_derivatives<T>(net_, controls, samples, objective_, derivatives, workspace_);
   }
 
   bool cut_into_batches(Index batch_size, std::uint64_t seed) override {
     if (batch_size >= data_.samples) return false;
     batches_.emplace(data_.samples, batch_size, seed);
-    gathered_.emplace(batch_size, net_.features, net_.outputs, data_);
+    gathered_.emplace(batch_size, data_);
     batch_scale_ = data_.scale(objective_.mean) * static_cast<double>(data_.samples);
     return true;
   }
 
   void multiply_curvature(const T* controls, Curvature curvature, const double* direction,
                           double* product) override {
-    if (!wide_) wide_.emplace(data_, net_.features, net_.outputs);
+    if (!wide_) wide_.emplace(data_);
     wide_controls_.assign(controls, controls + size());
     second_order_.stop_source = this->stop_source_;
-    curvature_product(net_, wide_controls_.data(), wide_->seen(), objective_, curvature, direction, product,
+    curvature_product(net_, wide_controls_.data(), wide_->data(), objective_, curvature, direction, product,
                       second_order_);
   }
 
@@ -117,12 +113,12 @@ class SamplesEvaluator : public Evaluator<T> {
     };
     if (!score_) {
       score_.emplace(objective_.loss, net_.outputs);
-      const T* targets = data_.targets.numbers;
-      if (!score_->is_of_classes()) score_->measure_spread({targets, targets + net_.outputs}, over_all);
+      const RowTable<T>& targets = data_.targets.numbers;
+      if (!score_->is_of_classes()) score_->measure_spread({targets.row(0), targets.row(1)}, over_all);
     }
     std::vector<T> outputs(static_cast<std::size_t>(data_.samples * net_.outputs));
     workspace_.stop_source = this->stop_source_;
-    forward<T>(net_, controls, data_.X, data_.samples, {.outputs = outputs.data()}, workspace_);
+    forward<T>(net_, controls, data_.X.data, data_.samples, {.outputs = outputs.data()}, workspace_);
     return score_->from(over_all(score_->size(), [&](const Data<T>& data, Range rows, double* sums) {
       score_->add(data, rows, outputs.data() + rows.begin * net_.outputs, sums);
     }));

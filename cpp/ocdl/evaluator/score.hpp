@@ -15,12 +15,12 @@ Index decision(const T* outputs, Index count) {
 }
 
 /// Adds up numbers over all samples: of_rows(data, rows, sums) adds those of some rows of the data to `sums`,
-/// which has `size` entries. Who adds knows where the rows are.
+/// which has `size` entries.
 template <class T>
 using SumOverRows = std::function<std::vector<double>(
     Index size, const std::function<void(const Data<T>& data, Range rows, double* sums)>& of_rows)>;
 
-/// The score of a loss: the share of samples, by weight, that are classified correctly, or for numbers
+/// The score of a loss: the fraction of the samples, by weight, that are classified correctly, or for numbers
 ///     R^2 = 1 - sum w (c - mean(z))^2 / sum w (c - cbar)^2
 /// with the weighted mean cbar, averaged over the outputs; a constant target counts 1 if it is predicted
 /// exactly, else 0.
@@ -79,7 +79,7 @@ class Score {
   mutable std::vector<double> row_;  ///< outputs that become their means
 
   double target(const Data<T>& data, Index i, Index o) const {
-    return static_cast<double>(data.targets.numbers[i * outputs_ + o]);
+    return static_cast<double>(data.targets.numbers.row(i)[o]);
   }
 
   void add_decision(const Data<T>& data, Index i, const T* outputs, double* sums) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -9,8 +10,8 @@
 
 #include "ocdl/sweep/shard_tree.hpp"
 
-/// Sums over shards that several parts hold, in the order of sweep/shards.hpp: each part hands in the nodes
-/// of the tree that it has finished, and whoever has them all adds up the rest.
+/// Sums over shards that several ranks hold, in the order of sweep/shards.hpp: each rank finishes some nodes
+/// of the tree, and the rest is added up from all of these.
 namespace ocdl {
 
 /// Numbers that are added in double precision, and a vector that is added in single precision; one of the two
@@ -34,7 +35,7 @@ struct TreeNode {
   Sums sums;
 };
 
-/// Receives the nodes that one part has finished, and returns the sum over all parts: the root of the tree.
+/// Takes the nodes that one rank has finished, and returns the sum over all ranks: the root of the tree.
 using AddUp = std::function<Sums(std::vector<TreeNode> nodes)>;
 
 /// The finished nodes of a tree, with sums_of(node).
@@ -45,7 +46,7 @@ std::vector<TreeNode> finished_nodes(const ShardTree<T>& tree, const SumsOf& sum
   return nodes;
 }
 
-/// Some numbers of each of so many rows, which come one piece after the other, added up by the tree.
+/// Some numbers of each of so many rows, which come in chunks, added up by the tree.
 class SumOverShards {
  public:
   SumOverShards(const Shards& shards, Index rows, Index size)
@@ -55,7 +56,7 @@ class SumOverShards {
   SumOverShards(const SumOverShards&) = delete;
   SumOverShards& operator=(const SumOverShards&) = delete;
 
-  /// of_rows(rows, sums) adds those of some rows of the next piece, all in one shard.
+  /// of_rows(rows, sums) adds those of some rows of the next chunk, all in one shard.
   template <class OfRows>
   void add(Index count, const OfRows& of_rows) {
     for (Index begin = 0, end; begin < count; begin = end) {
@@ -103,29 +104,26 @@ inline double sum_in_order(std::span<const double> numbers) {
 /// The root of the tree over `count` shards, from finished nodes that make it up, in any order.
 inline Sums root_of(std::vector<TreeNode> nodes, Index count) {
   const auto incomplete = [] { return std::invalid_argument("the nodes do not make up the tree"); };
-  for (int level = 0; count > 1; ++level, count = (count + 1) / 2) {
-    std::sort(nodes.begin(), nodes.end(), [](const TreeNode& a, const TreeNode& b) {
-      return std::pair(a.level, a.index) < std::pair(b.level, b.index);
-    });
-    std::vector<TreeNode> above;
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-      TreeNode& node = nodes[n];
-      if (node.level == level) {
-        const bool has_right = node.index + 1 < count;
-        const bool right_follows =
-            n + 1 < nodes.size() && nodes[n + 1].level == level && nodes[n + 1].index == node.index + 1;
-        if (node.index % 2 != 0 || has_right != right_follows) throw incomplete();
-        if (has_right && !node.sums.fits(nodes[n + 1].sums)) throw incomplete();
-        if (has_right) node.sums += nodes[++n].sums;
-        ++node.level;
-        node.index /= 2;
-      }
-      above.push_back(std::move(node));
+  if (count < 1) throw incomplete();
+  std::map<std::pair<int, Index>, Sums> finished;
+  for (TreeNode& node : nodes)
+    if (!finished.emplace(std::pair(node.level, node.index), std::move(node.sums)).second) throw incomplete();
+  const auto take = [&](auto& self, int level, Index index) -> Sums {
+    if (auto node = finished.extract({level, index})) return std::move(node.mapped());
+    if (level == 0) throw incomplete();
+    const Index below = (count + (Index(1) << (level - 1)) - 1) >> (level - 1);
+    Sums sums = self(self, level - 1, 2 * index);
+    if (2 * index + 1 < below) {
+      const Sums right = self(self, level - 1, 2 * index + 1);
+      if (!sums.fits(right)) throw incomplete();
+      sums += right;
     }
-    nodes = std::move(above);
-  }
-  if (nodes.size() != 1 || nodes[0].index != 0) throw incomplete();
-  return std::move(nodes[0].sums);
+    return sums;
+  };
+  const auto levels = static_cast<int>(std::bit_width(static_cast<std::size_t>(count - 1)));
+  Sums root = take(take, levels, 0);
+  if (!finished.empty()) throw incomplete();
+  return root;
 }
 
 }  // namespace ocdl

@@ -14,15 +14,17 @@ template <class T>
 class Dense {
  public:
   static constexpr std::string_view name = "dense";
+  static constexpr std::string_view required_option = "";
   static constexpr bool needs_even_dim = false;
   static constexpr bool needs_scratch_forward = false;
-  static constexpr bool needs_rotated_cotangent = false;
+  static constexpr bool needs_state_cotangent = false;
 
   explicit Dense(const FieldOptions& options) : dim_(options.dim), activation_(options.activation) {}
 
   static std::vector<FieldPart> parts(const FieldOptions& options) {
     const Index dim = options.dim;
-    return {{"K", {"dim", "dim"}, {dim, dim}, true}, {"b", {"dim"}, {dim}}};
+    const Start start{"normal", 1, 1 / std::sqrt(static_cast<double>(dim))};
+    return {{"K", {"dim", "dim"}, {dim, dim}, true, start}, {"b", {"dim"}, {dim}}};
   }
   HiddenPlanes hidden() const { return {dim_, slope_needs_storage(activation_) ? 1 : 0}; }
 
@@ -61,11 +63,10 @@ class Dense {
   }
 
   /// dK = [dK +] delta y^T and db = [db +] delta 1, by the whole team: h times the transpose of d_u f.
-  /// Returns whether what this thread wrote to dK is known to be finite.
-  bool control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y, const StagePlanes<T>&,
-                        const ThreadSlice<T>& own, bool accumulate, const StageControls<T>& du,
-                        T* panels) const {
-    return outer_product(cotangents.hidden, y, own, accumulate, K(du), b(du), panels);
+  void control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y, const StagePlanes<T>&,
+                        const ThreadSlice<T>& own, bool accumulate, const StageControls<T>& du, T* panels,
+                        FiniteProbe* probe = nullptr) const {
+    outer_product(cotangents.hidden, y, own, accumulate, K(du), b(du), panels, probe);
   }
 
   /// What `jacobian` takes of a stage, a plane of as many rows as the hidden ones: sigma'.

@@ -7,6 +7,7 @@ namespace ocdl {
 /// What is known of a vector field beside its functions.
 struct FieldTraits {
   std::string_view name;
+  std::string_view required_option;  ///< "width", "degree" or ""
   bool needs_even_dim;
   bool is_mapped;  ///< its controls are mapped before a sweep, and gradients after it
   bool is_dense;   ///< its sweeps are those of the dense field
@@ -19,10 +20,13 @@ concept MapsControls = requires(const FieldOptions& options, const StageControls
   F::transpose_map(options, gradient);
 };
 
+template <class F>
+concept FusesAdjoint = requires(const F& field) { field.fused_sums_size(); };
+
 template <class T, class... F>
 constexpr auto traits_of(std::variant<F...>*) {
-  return std::to_array<FieldTraits>(
-      {{F::name, F::needs_even_dim, MapsControls<F, T>, std::derived_from<F, Dense<T>>}...});
+  return std::to_array<FieldTraits>({{F::name, F::required_option, F::needs_even_dim, MapsControls<F, T>,
+                                      std::derived_from<F, Dense<T>>}...});
 }
 
 }  // namespace detail
@@ -49,9 +53,9 @@ class Field {
   bool needs_scratch_forward() const {
     return visit([](const auto& f) { return f.needs_scratch_forward; });
   }
-  /// Whether `vjp` leaves `CotangentPlanes::rotated` for `control_gradient`.
-  bool needs_rotated_cotangent() const {
-    return visit([](const auto& f) { return f.needs_rotated_cotangent; });
+  /// Whether `vjp` leaves `CotangentPlanes::state` for `control_gradient`.
+  bool needs_state_cotangent() const {
+    return visit([](const auto& f) { return f.needs_state_cotangent; });
   }
 
   /// k = f(y, u), and the sum that k completes, which may be written over y.
@@ -71,13 +75,35 @@ class Field {
            T* scratch) const {
     visit([&](const auto& f) { f.vjp(u, at, h, g, cotangents, eta, own, scratch); });
   }
-  /// du = [du +] h (d_u f)^T g, by the whole team. Returns whether what this thread wrote to the parts that
-  /// multiply states is known to be finite.
-  bool control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y,
+  /// du = [du +] h (d_u f)^T g, by the whole team. What this thread writes to the parts that multiply
+  /// states is reported to the probe.
+  void control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y,
                         const StagePlanes<T>& at, const ThreadSlice<T>& own, bool accumulate,
-                        const StageControls<T>& du, T* panels) const {
-    return visit(
-        [&](const auto& f) { return f.control_gradient(cotangents, y, at, own, accumulate, du, panels); });
+                        const StageControls<T>& du, T* panels, FiniteProbe* probe = nullptr) const {
+    visit([&](const auto& f) {
+      return f.control_gradient(cotangents, y, at, own, accumulate, du, panels, probe);
+    });
+  }
+  /// Numbers of the sums of `fused_vjp`; 0: the field has none for this scalar and dimension.
+  Index fused_sums_size() const {
+    return visit([]<class F>(const F& f) -> Index {
+      if constexpr (detail::FusesAdjoint<F>) return f.fused_sums_size();
+      return 0;
+    });
+  }
+  /// eta = h (d_y f)^T g and sums += h (d_u f)^T g in one pass, by one thread; y and g are its slice.
+  void fused_vjp(const StageControls<const T>& u, T h, const LinearCombination<T>& y,
+                 const StagePlanes<T>& at, const LinearCombination<T>& g, const Plane<T>& eta,
+                 const ThreadSlice<T>& own, T* sums) const {
+    visit([&]<class F>(const F& f) {
+      if constexpr (detail::FusesAdjoint<F>) f.fused_vjp(u, h, y, at, g, eta, own, sums);
+    });
+  }
+  /// du = [du +] the sums over all lanes, which overwrites them.
+  void add_lanes(T* sums, bool accumulate, const StageControls<T>& du) const {
+    visit([&]<class F>(const F& f) {
+      if constexpr (detail::FusesAdjoint<F>) f.add_lanes(sums, accumulate, du);
+    });
   }
   /// What `jacobian` takes of a stage, a plane with as many rows as `hidden`.
   void write_slope(const StagePlanes<T>& at, const Plane<T>& out) const {

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <array>
+#include <cmath>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "ocdl/field/activation.hpp"
+#include "ocdl/field/monomials.hpp"
 
 namespace ocdl {
 
@@ -12,6 +15,21 @@ namespace ocdl {
 struct FieldOptions {
   Index dim;
   Activation activation;
+  Index width;                                 ///< hidden units, of fields that have a width
+  std::shared_ptr<const Monomials> monomials;  ///< of fields that have a degree
+
+  FieldOptions(Index dim_, Activation activation_, Index width_ = 0, Index degree = 0)
+      : dim(dim_),
+        activation(activation_),
+        width(width_),
+        monomials(degree ? std::make_shared<const Monomials>(dim_, degree) : nullptr) {}
+};
+
+/// How a part starts: "zero", "normal" with this standard deviation or "uniform" between -size and size;
+/// `scaled_size` where the start is scaled to the dimension.
+struct Start {
+  std::string_view distribution = "zero";
+  double size = 0, scaled_size = size;
 };
 
 /// A part of the controls of a field, at every layer or at every stage: its name, the names of its axes and
@@ -21,6 +39,7 @@ struct FieldPart {
   std::vector<std::string_view> axes;
   std::vector<Index> shape;
   bool multiplies_states = false;  ///< where it is not finite, neither are the costates
+  Start start = {};
 };
 
 /// The most parts that a field has.
@@ -60,8 +79,20 @@ struct TangentPlanes {
 /// What the adjoint sweep leaves for the gradient by the controls, planes of a block.
 template <class T>
 struct CotangentPlanes {
-  Plane<T> hidden;   ///< of the argument of the activation, times h
-  Plane<T> rotated;  ///< h J^T g, where the field `needs_rotated_cotangent`
+  Plane<T> hidden;  ///< of the argument of the activation, times h
+  Plane<T> state;   ///< h g or h J^T g, where the field `needs_state_cotangent`
 };
+
+namespace detail {
+
+/// out = factor v.
+template <class T>
+void write_multiple(T factor, const Plane<const T>& v, const Plane<T>& out) {
+  for_packs<T>(out.size(), [&, scale = broadcast<T>(factor)](Index n) {
+    store<T>(out.data() + n, scale * load(v.data() + n));
+  });
+}
+
+}  // namespace detail
 
 }  // namespace ocdl

@@ -15,15 +15,17 @@ template <class T>
 class Hamiltonian {
  public:
   static constexpr std::string_view name = "hamiltonian";
+  static constexpr std::string_view required_option = "";
   static constexpr bool needs_even_dim = true;
   static constexpr bool needs_scratch_forward = true;
-  static constexpr bool needs_rotated_cotangent = true;
+  static constexpr bool needs_state_cotangent = true;
 
   explicit Hamiltonian(const FieldOptions& options) : dim_(options.dim), activation_(options.activation) {}
 
   static std::vector<FieldPart> parts(const FieldOptions& options) {
     const Index dim = options.dim;
-    return {{"K", {"dim", "dim"}, {dim, dim}, true}, {"b", {"dim"}, {dim}}};
+    const Start start{"normal", 1, 1 / std::sqrt(static_cast<double>(dim))};
+    return {{"K", {"dim", "dim"}, {dim, dim}, true, start}, {"b", {"dim"}, {dim}}};
   }
   HiddenPlanes hidden() const { return {dim_, 1 + slope_needs_storage(activation_)}; }
 
@@ -71,21 +73,22 @@ class Hamiltonian {
                              LinearCombination<T>& g, const CotangentPlanes<T>& cotangents,
                              const Plane<T>& eta, const ThreadSlice<T>& own, T* scratch) const {
     const Plane<T> delta = cotangents.hidden.slice(own);
-    rotate(-h, g.result(), cotangents.rotated.slice(own));
-    affine(K(u), nullptr, cotangents.rotated, cotangents.hidden, own);
+    rotate(-h, g.result(), cotangents.state.slice(own));
+    affine(K(u), nullptr, cotangents.state, cotangents.hidden, own);
     multiply_by_slope(activation_, at.hidden[0].slice(own).data(), slope(at).slice(own).data(), T(1),
                       delta.data(), delta.data(), delta.size());
     transposed_product(K(u), cotangents.hidden, eta, own, scratch);
   }
 
   /// dK = [dK +] delta y^T + s q^T and db = [db +] delta 1, by the whole team: h times the transpose of
-  /// d_u f. Returns whether what this thread wrote to dK is known to be finite.
-  [[gnu::noinline]] bool control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y,
+  /// d_u f.
+  [[gnu::noinline]] void control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y,
                                           const StagePlanes<T>& at, const ThreadSlice<T>& own,
-                                          bool accumulate, const StageControls<T>& du, T* panels) const {
-    outer_product(cotangents.hidden, y, own, accumulate, K(du), b(du), panels);
-    return outer_product<T>(at.hidden[0], Plane<const T>(cotangents.rotated), own, true, K(du), nullptr,
-                            panels);
+                                          bool accumulate, const StageControls<T>& du, T* panels,
+                                          FiniteProbe* probe = nullptr) const {
+    outer_product(cotangents.hidden, y, own, accumulate, K(du), b(du), panels, probe);
+    outer_product<T>(at.hidden[0], Plane<const T>(cotangents.state), own, true, K(du), nullptr, panels,
+                     probe);
   }
 
   void write_slope(const StagePlanes<T>& at, const Plane<T>& out) const {

@@ -18,7 +18,7 @@ constexpr Index chunk_size = 512;
 /// f<dim>() for a dimension that is known when the program runs.
 template <class F>
 void with_dim(Index dim, const F& f) {
-  static_assert(most_narrow_dim == 8);
+  static_assert(max_narrow_dim == 8);
   switch (dim) {
     case 1:
       return f.template operator()<1>();
@@ -96,9 +96,10 @@ void finish_tanh_of(T* z, const T* power, Index size, Then then) {
 enum class Eta { alone, added, kept };
 
 /// One stage backward, see NarrowDense::vjp: in one pass with the sums in registers, or the costates
-/// alone, leaving delta for the sums.
-template <int D, bool InOnePass, Eta Kind, bool IsOnlyStage, bool IsTanh, bool WantsDot, class T>
-void costates(const T* K, T h, const LinearCombination<T>& state, const T* k, const T* slope,
+/// alone, leaving delta for the sums. No `slope`: that of tanh. Branches that go the same way in all of a
+/// plane cost less than the compilation of a kernel for each of them.
+template <int D, bool InOnePass, Eta Kind, bool IsOnlyStage, class T>
+void costates(const T* K, T h, const LinearCombination<T>& state, const T* k, const T* slope, bool wants_dot,
               const LinearCombination<T>& g, const T* costate_before, T* costate, T* eta,
               typename NarrowDense<T>::Sums& sums, T* delta, Index tiles) {
   constexpr Index width = tile_width<T>;
@@ -121,16 +122,21 @@ void costates(const T* K, T h, const LinearCombination<T>& state, const T* k, co
       if constexpr (Kind != Eta::alone)
 #pragma GCC unroll 8
         for (int l = 0; l < D; ++l) p[l] = load(costate_before + n + l * width);
+      if (wants_dot)
 #pragma GCC unroll 8
-      for (int i = 0; i < D; ++i) {
-        const Pack<T> value = load(k + n + i * width);
-        if constexpr (WantsDot) multiply_add(dot, w[i], value);
-        if constexpr (IsTanh)
+        for (int i = 0; i < D; ++i) multiply_add(dot, w[i], load(k + n + i * width));
+      if (slope)
+#pragma GCC unroll 8
+        for (int i = 0; i < D; ++i) w[i] *= load(slope + n + i * width);
+      else
+#pragma GCC unroll 8
+        for (int i = 0; i < D; ++i) {
+          const Pack<T> value = load(k + n + i * width);
           w[i] *= fnma(value, value, broadcast<T>(T(1)));
-        else
-          w[i] *= load(slope + n + i * width);
-        if constexpr (!InOnePass) store<T>(delta + n + i * width, w[i]);
-      }
+        }
+      if constexpr (!InOnePass)
+#pragma GCC unroll 8
+        for (int i = 0; i < D; ++i) store<T>(delta + n + i * width, w[i]);
 #pragma GCC unroll 8
       for (int l = 0; l < D; ++l) {
         Pack<T> sum = Kind == Eta::added ? p[l] : m[0][l] * w[0];
@@ -219,9 +225,8 @@ void NarrowDense<T>::vjp(const StageControls<const T>& u, T h, LinearCombination
                          const StagePlanes<T>& at, const LinearCombination<T>& g,
                          const Plane<const T>& costate_before, const Plane<T>& costate, const Plane<T>& eta,
                          bool wants_dot, Sums& sums, const Plane<T>& work) const {
-  const bool is_tanh = activation == Activation::tanh;
   const T *const k = at.value.data(), *slope = at.hidden[0].data();
-  if (!is_tanh && !slope_needs_storage(activation)) {
+  if (activation != Activation::tanh && !slope_needs_storage(activation)) {
     write_slope(activation, k, slope, work.data(), work.size());
     slope = work.data();
   }
@@ -229,12 +234,9 @@ void NarrowDense<T>::vjp(const StageControls<const T>& u, T h, LinearCombination
   with_dim(dim, [&]<int D>() {
     constexpr bool in_one_pass = D * D + D <= registers - 10;
     const auto run = [&]<Eta Kind, bool IsOnlyStage>() {
-      const auto kernel = [&]<bool IsTanh, bool WantsDot>() {
-        costates<D, in_one_pass, Kind, IsOnlyStage, IsTanh, WantsDot>(u.parts[0], h, state, k, slope, g,
-                                                                      costate_before.data(), costate.data(),
-                                                                      eta.data(), sums, work.data(), tiles);
-      };
-      choose(kernel, is_tanh, wants_dot);
+      costates<D, in_one_pass, Kind, IsOnlyStage>(u.parts[0], h, state, k, slope, wants_dot, g,
+                                                  costate_before.data(), costate.data(), eta.data(), sums,
+                                                  work.data(), tiles);
     };
     if (!costate_before)
       run.template operator()<Eta::alone, true>();

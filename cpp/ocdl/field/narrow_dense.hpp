@@ -10,12 +10,12 @@
 /// takes two passes forward and one or two backward. The bits of a forward sweep are those of `Dense`.
 namespace ocdl {
 
-inline constexpr Index most_narrow_dim = 8;
+inline constexpr Index max_narrow_dim = 8;
 
 /// Whether there are kernels for it. Scalars that are not numbers of the machine take the general way.
 template <class T>
 constexpr bool is_narrow(Index dim) {
-  return std::floating_point<T> && dim <= most_narrow_dim;
+  return std::floating_point<T> && dim <= max_narrow_dim;
 }
 
 template <class T>
@@ -44,10 +44,10 @@ struct NarrowDense {
     T dot_total() const { return totals_[count() - 1]; }
 
    private:
-    static constexpr Index most = most_narrow_dim * (most_narrow_dim + 1) + 1;
+    static constexpr Index capacity = max_narrow_dim * (max_narrow_dim + 1) + 1;
     int dim_;
-    Pack<T> lanes_[most + lanes<T>];
-    T totals_[most + lanes<T>];
+    Pack<T> lanes_[capacity + lanes<T>];
+    T totals_[capacity + lanes<T>];
 
     int count() const { return dim_ * (dim_ + 1) + 1; }
     void clear(int first_few) {

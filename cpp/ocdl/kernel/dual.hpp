@@ -61,10 +61,6 @@ template <std::floating_point T>
 struct WideScalar<Dual<T>> {
   using type = Dual<double>;
 };
-template <std::floating_point T>
-struct PassiveScalar<Dual<T>> {
-  using type = T;
-};
 
 template <std::floating_point T>
 inline constexpr bool is_dual<Dual<T>> = true;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ocdl/kernel/finite_probe.hpp"
 #include "ocdl/kernel/linear_combination.hpp"
 #include "ocdl/kernel/thread_slice.hpp"
 #include "ocdl/kernel/transpose.hpp"
@@ -177,10 +178,11 @@ void pack_transposed(const T* M, Index cols, Index depth, Index begin, Index end
   }
 }
 
-/// Rows [mine.begin, mine.end) of Z = M Y + bias, M of rows x cols numbers in rows; no bias: 0.
+/// Rows [mine.begin, mine.end) of Z = M Y + bias, M of rows x cols numbers in rows; no bias: 0. To
+/// `accumulate` is Z += M Y.
 template <class T>
 void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z, Index samples,
-            const Range& mine) {
+            const Range& mine, bool accumulate = false) {
   constexpr Index width = tile_width<T>;
   const Index depth_part = part(cols, depth_block), row_part = part(mine.end - mine.begin, row_block);
   for (Index k0 = 0; k0 < cols; k0 += depth_part) {
@@ -190,8 +192,9 @@ void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z,
       for_tiles_and_row_groups<T>(
           tiles_for<T>(samples), depth * width, i0, row_end, [&]<int R>(Index t, Index i) {
             with_packs<T>(samples - t * width, [&]<int P>() {
-              multiply_rows<R, P, false>(depth, M + i * cols + k0, cols, Y + (t * cols + k0) * width, k0 > 0,
-                                         bias ? bias + i : nullptr, Z + (t * rows + i) * width);
+              multiply_rows<R, P, false>(depth, M + i * cols + k0, cols, Y + (t * cols + k0) * width,
+                                         accumulate || k0 > 0, bias ? bias + i : nullptr,
+                                         Z + (t * rows + i) * width);
             });
           });
     }
@@ -199,10 +202,10 @@ void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z,
 }
 
 /// Rows [mine.begin, mine.end) of E = M^T D, M of rows x cols numbers in rows. `scratch` holds
-/// scratch_size<T>() numbers.
+/// scratch_size<T>() numbers. To `accumulate` is E += M^T D.
 template <class T>
 void transposed_product(Index rows, Index cols, const T* M, const T* D, T* E, Index samples,
-                        const Range& mine, T* scratch) {
+                        const Range& mine, T* scratch, bool accumulate = false) {
   constexpr Index width = tile_width<T>;
   const bool packed = rows * cols > in_place_entries;
   const Index depth_part = part(rows, depth_block), col_part = part(mine.end - mine.begin, row_block);
@@ -217,7 +220,8 @@ void transposed_product(Index rows, Index cols, const T* M, const T* D, T* E, In
             const T* columns = packed ? scratch + (i - i0) * depth : block + i;
             with_packs<T>(samples - t * width, [&]<int P>() {
               multiply_rows<R, P, true>(depth, columns, packed ? R : cols, D + (t * rows + k0) * width,
-                                        k0 > 0, static_cast<const T*>(nullptr), E + (t * cols + i) * width);
+                                        accumulate || k0 > 0, static_cast<const T*>(nullptr),
+                                        E + (t * cols + i) * width);
             });
           });
     }
@@ -275,15 +279,14 @@ void transpose_tiles(Index cols, const T* Y, Index tiles, Index first, Index las
 }
 
 /// Rows [mine.begin, mine.end) of G = [G +] D Y^T, with Y given by `transpose_tiles`, G of rows x cols
-/// numbers. Padding is not looked at. Returns whether what was written is known to be finite: it costs less
-/// to look before it leaves the registers than to read it again.
+/// numbers. Padding is not read.
 template <class T>
-bool outer_product(Index rows, Index cols, const T* D, const T* panels, Index samples, const Range& mine,
-                   bool accumulate, T* G) {
+void outer_product(Index rows, Index cols, const T* D, const T* panels, Index samples, const Range& mine,
+                   bool accumulate, T* G, FiniteProbe* probe) {
   constexpr Index width = tile_width<T>;
   const Index panel_count = tiles_for<T>(cols), panel_size = tiles_for<T>(samples) * width * width;
   const Index panels_in_cache = std::max<Index>(1, depth_block * width * 4 / panel_size);
-  Pack<T> seen{};
+  Pack<T> written{};
   for (Index c0 = 0; c0 < panel_count; c0 += panels_in_cache) {
     const Index c_end = std::min(c0 + panels_in_cache, panel_count);
     for_row_groups<T>(mine.begin, mine.end, [&]<int R>(Index i) {
@@ -299,7 +302,7 @@ bool outer_product(Index rows, Index cols, const T* D, const T* panels, Index sa
                             panels + c * panel_size + s * width);
           if (valid == width) {
             if (accumulate) sum.add_rows(g, cols);
-            seen += sum.total();
+            written += sum.total();
             sum.store_to(g, cols);
           } else {
             T result[R * width];
@@ -307,14 +310,14 @@ bool outer_product(Index rows, Index cols, const T* D, const T* panels, Index sa
             for (Index r = 0; r < R; ++r) {
               T *from = result + r * width, *to = g + r * cols;
               for (Index f = 0; f < valid; ++f) to[f] = from[f] = accumulate ? to[f] + from[f] : from[f];
-              seen += load(from) + load(from + lanes<T>);
+              written += load(from) + load(from + lanes<T>);
             }
           }
         });
       }
     });
   }
-  return is_finite<T>(sum_lanes<T>(seen));
+  if (probe) probe->report(is_finite<T>(sum_lanes<T>(written)));
 }
 
 }  // namespace ocdl::panel

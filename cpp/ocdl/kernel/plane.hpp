@@ -79,19 +79,23 @@ class Planes {
 };
 
 /// Rows of `features` numbers become the first features of a plane; the others start at 0. The last row fills
-/// the padding: a padded lane stays finite wherever the samples do.
-template <class T>
-void rows_to_plane(const Passive<T>* rows, Index samples, Index features, const Plane<T>& plane) {
+/// the padding: a padded lane stays finite wherever the samples do. Numbers of another type are converted.
+template <class T, class S>
+void rows_to_plane(const S* rows, Index samples, Index features, const Plane<T>& plane) {
   constexpr Index width = tile_width<T>;
   assert(features <= plane.rows() && tiles_for<T>(samples) <= plane.tiles());
   T* tile = plane.data();
   for (Index first = 0; first < samples; first += width, tile += plane.tile_size()) {
     const Index last = samples - 1;
-    if (std::floating_point<T> && features == 2 && first + width <= samples)
-      deinterleave(rows + first * 2, tile);
-    else
+    bool is_done = false;
+    if constexpr (std::floating_point<T> && std::same_as<S, T>)
+      if (features == 2 && first + width <= samples) {
+        deinterleave(rows + first * 2, tile);
+        is_done = true;
+      }
+    if (!is_done)
       for (Index s = 0; s < width; ++s) {
-        const Passive<T>* row = rows + std::min(first + s, last) * features;
+        const S* row = rows + std::min(first + s, last) * features;
         for (Index i = 0; i < features; ++i) tile[i * width + s] = T(row[i]);
       }
     std::fill(tile + features * width, tile + plane.tile_size(), T(0));

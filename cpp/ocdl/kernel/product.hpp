@@ -64,6 +64,19 @@ void affine(const std::type_identity_t<MatrixView<const T>>& M, const std::type_
   });
 }
 
+/// Z += M Y, after the team has written Z.
+template <class T>
+void add_product(const std::type_identity_t<MatrixView<const T>>& M,
+                 const std::type_identity_t<Plane<const T>>& Y, const Plane<T>& Z,
+                 const ThreadSlice<T>& own) {
+  const Index rows = M.rows(), cols = M.cols();
+  assert(Y.rows() == cols && Z.rows() == rows);
+  for_part_of_product<T>(rows, own, [&](const Range& part, const Range& tiles, Index samples) {
+    panel::affine<T>(rows, cols, M.data(), nullptr, Y.slice(tiles).data(), Z.slice(tiles).data(), samples,
+                     part, true);
+  });
+}
+
 /// E = M^T D; the same holds for D and E. `scratch` is the calling thread's own, of panel::scratch_size<T>()
 /// numbers.
 template <class T>
@@ -80,6 +93,19 @@ void transposed_product(const std::type_identity_t<MatrixView<const T>>& M,
   for_part_of_product<T>(cols, own, [&](const Range& part, const Range& tiles, Index samples) {
     panel::transposed_product<T>(rows, cols, M.data(), D.slice(tiles).data(), E.slice(tiles).data(), samples,
                                  part, scratch);
+  });
+}
+
+/// E += M^T D, after the team has written E.
+template <class T>
+void add_transposed_product(const std::type_identity_t<MatrixView<const T>>& M,
+                            const std::type_identity_t<Plane<const T>>& D, const Plane<T>& E,
+                            const ThreadSlice<T>& own, std::type_identity_t<T>* scratch) {
+  const Index rows = M.rows(), cols = M.cols();
+  assert(D.rows() == rows && E.rows() == cols);
+  for_part_of_product<T>(cols, own, [&](const Range& part, const Range& tiles, Index samples) {
+    panel::transposed_product<T>(rows, cols, M.data(), D.slice(tiles).data(), E.slice(tiles).data(), samples,
+                                 part, scratch, true);
   });
 }
 
@@ -100,12 +126,13 @@ void row_sums(Index rows, const T* D, Index tiles, const Range& mine, bool accum
 
 /// G = [G +] D Y^T and, unless g is null, g = [g +] D 1 over all tiles of a block, by the whole team: each
 /// thread has written its slice of D before, and may overwrite it afterwards. D is a plane of the block; Y is
-/// the thread's slice of a sum that is still to be added up. `panels` is shared by the team. Returns whether
-/// what this thread wrote to G is known to be finite.
+/// the thread's slice of a sum that is still to be added up. `panels` is shared by the team. What
+/// this thread writes to G is reported to the probe, unless null.
 template <class T>
-bool outer_product(const std::type_identity_t<Plane<const T>>& D, LinearCombination<T>& Y,
+void outer_product(const std::type_identity_t<Plane<const T>>& D, LinearCombination<T>& Y,
                    const ThreadSlice<T>& own, bool accumulate, const std::type_identity_t<MatrixView<T>>& G,
-                   std::type_identity_t<T>* g, std::type_identity_t<T>* panels) {
+                   std::type_identity_t<T>* g, std::type_identity_t<T>* panels,
+                   FiniteProbe* probe = nullptr) {
   const Team& team = own.team;
   const Index rows = G.rows(), cols = G.cols(), tiles = own.block_tiles;
   T* const result = const_cast<T*>(G.data());
@@ -114,7 +141,8 @@ bool outer_product(const std::type_identity_t<Plane<const T>>& D, LinearCombinat
     assert(team.size() == 1);  // small matrices are not worth a team
     unrolled::outer_product<R, C, T>(D.data(), Y.result().data(), tiles, accumulate, result, g);
   });
-  if (done) return false;
+  if (done && probe) probe->report(false);
+  if (done) return;
   const auto [first, last] = own.range();
   if constexpr (!std::floating_point<T>)
     panel::transpose_tiles(cols, Y.result().data(), tiles, first, last, panels);
@@ -126,20 +154,19 @@ bool outer_product(const std::type_identity_t<Plane<const T>>& D, LinearCombinat
   const Range groups = team.share((rows + panel::kernel_rows<T> - 1) / panel::kernel_rows<T>);
   const Range part = {groups.begin * panel::kernel_rows<T>,
                       std::min(groups.end * panel::kernel_rows<T>, rows)};
-  const bool finite =
-      panel::outer_product(rows, cols, D.data(), panels, own.block_samples, part, accumulate, result);
+  panel::outer_product(rows, cols, D.data(), panels, own.block_samples, part, accumulate, result, probe);
   if (g) row_sums(rows, D.data(), tiles, part, accumulate, g);
   team.barrier();
-  return finite;
 }
 /// The same with the block's plane Y.
 template <class T>
-bool outer_product(const std::type_identity_t<Plane<const T>>& D, const Plane<const T>& Y,
+void outer_product(const std::type_identity_t<Plane<const T>>& D, const Plane<const T>& Y,
                    const ThreadSlice<T>& own, bool accumulate, const std::type_identity_t<MatrixView<T>>& G,
-                   std::type_identity_t<T>* g, std::type_identity_t<T>* panels) {
+                   std::type_identity_t<T>* g, std::type_identity_t<T>* panels,
+                   FiniteProbe* probe = nullptr) {
   assert(Y.rows() == G.cols());
   LinearCombination<T> slice(Y.slice(own));
-  return outer_product(D, slice, own, accumulate, G, g, panels);
+  outer_product(D, slice, own, accumulate, G, g, panels, probe);
 }
 
 }  // namespace ocdl

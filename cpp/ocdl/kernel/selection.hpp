@@ -33,7 +33,7 @@ Values<T> value_size(Pack<T> x) {
   if constexpr (ComplexScalar<T>)
     return std::abs(x.real());
   else
-    return detail::magnitude<Passive<T>>(values<T>(x));
+    return detail::magnitude<decltype(value_of(T{}))>(values<T>(x));
 }
 
 /// What a comparison of values yields.

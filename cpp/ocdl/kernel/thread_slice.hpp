@@ -36,9 +36,9 @@ struct ThreadSlice {
 
   /// Whether the slowest thread has less to do when a product is split by groups of rows instead of tiles.
   bool is_better_by_rows(Index row_groups) const {
-    const auto most = [&](Index count) { return (count + team.size() - 1) / team.size(); };
+    const auto max_per_thread = [&](Index count) { return (count + team.size() - 1) / team.size(); };
     const Index packs = (block_samples + lanes<T> - 1) / lanes<T>;
-    return most(row_groups) * packs < row_groups * 2 * most(block_tiles);
+    return max_per_thread(row_groups) * packs < row_groups * 2 * max_per_thread(block_tiles);
   }
 
  private:

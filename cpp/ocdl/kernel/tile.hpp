@@ -22,18 +22,16 @@ constexpr Index tiles_for(Index samples) {
 }
 
 /// A tile of rows of two numbers, feature by feature.
-template <class T>
-void deinterleave(const Passive<T>* rows, T* tile) {
-  if constexpr (std::floating_point<T>) {
-    const auto take = [&]<int... Lane>(std::integer_sequence<int, Lane...>) {
-      for (int half = 0; half < 2; ++half, rows += 2 * lanes<T>, tile += lanes<T>) {
-        const Pack<T> a = load(rows), b = load(rows + lanes<T>);
-        store<T>(tile, __builtin_shufflevector(a, b, (2 * Lane)...));
-        store<T>(tile + tile_width<T>, __builtin_shufflevector(a, b, (2 * Lane + 1)...));
-      }
-    };
-    take(std::make_integer_sequence<int, lanes<T>>());
-  }
+template <std::floating_point T>
+void deinterleave(const T* rows, T* tile) {
+  const auto take = [&]<int... Lane>(std::integer_sequence<int, Lane...>) {
+    for (int half = 0; half < 2; ++half, rows += 2 * lanes<T>, tile += lanes<T>) {
+      const Pack<T> a = load(rows), b = load(rows + lanes<T>);
+      store<T>(tile, __builtin_shufflevector(a, b, (2 * Lane)...));
+      store<T>(tile + tile_width<T>, __builtin_shufflevector(a, b, (2 * Lane + 1)...));
+    }
+  };
+  take(std::make_integer_sequence<int, lanes<T>>());
 }
 
 }  // namespace ocdl

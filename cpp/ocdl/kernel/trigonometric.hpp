@@ -61,9 +61,9 @@ template <std::floating_point T>
 
 template <std::floating_point T>
 inline bool any(BitPack<T> mask) {
-  Bits<T> found = 0;
-  for (int lane = 0; lane < lanes<T>; ++lane) found |= mask[lane];
-  return found != 0;
+  Bits<T> any = 0;
+  for (int lane = 0; lane < lanes<T>; ++lane) any |= mask[lane];
+  return any != 0;
 }
 
 }  // namespace detail

@@ -57,8 +57,8 @@ template <class T>
     mark += z - z;
   }
   for (Index o = 0; dz && o < tile.outputs; ++o) {
-    T* slope = dz + o * tile_width<T> + lane;
-    store<T>(slope, select(mark == mark, load(slope), mark));
+    T* gradient = dz + o * tile_width<T> + lane;
+    store<T>(gradient, select(mark == mark, load(gradient), mark));
   }
   return mark;
 }

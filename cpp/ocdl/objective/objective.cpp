@@ -2,8 +2,8 @@
 
 namespace ocdl {
 
-template class LossSeed<double>;
-template class LossSeed<float>;
+template class LossCost<double, double>;
+template class LossCost<float, float>;
 template double value_and_derivatives<double>(const Network&, const double*, const Data<double>&,
                                               const Objective&, const Derivatives<double>&,
                                               Workspace<double>&, const BlockPlan&);

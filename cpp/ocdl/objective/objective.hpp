@@ -5,7 +5,7 @@
 #include "ocdl/objective/curvature.hpp"
 #include "ocdl/objective/loss.hpp"
 #include "ocdl/objective/regulariser.hpp"
-#include "ocdl/sweep/pull_back.hpp"
+#include "ocdl/sweep/adjoint_sweep.hpp"
 
 namespace ocdl {
 
@@ -17,22 +17,41 @@ struct Objective {
   Regulariser regulariser;
 };
 
-/// What the outputs are compared with: labels 0 .. max(outputs, 2) - 1, or numbers in rows (samples,
-/// outputs); the loss says which.
-template <class T>
-struct Targets {
-  const std::int64_t* labels = nullptr;
-  const Passive<T>* numbers = nullptr;
+/// Rows of `width` numbers each.
+template <class S>
+struct RowTable {
+  const S* data = nullptr;
+  Index width = 0;
+
+  explicit operator bool() const { return data != nullptr; }
+  const S* row(Index i) const { return data + i * width; }
+  RowTable from(Index first) const { return data ? RowTable{row(first), width} : *this; }
 };
 
-/// Samples are rows of X; no weights: all 1.
-template <class T>
+/// What the outputs are compared with: labels 0 .. max(outputs, 2) - 1, or rows of numbers; the loss says
+/// which.
+template <class S>
+struct Targets {
+  const std::int64_t* labels = nullptr;
+  RowTable<S> numbers = {};
+
+  Targets from(Index first) const { return {labels ? labels + first : nullptr, numbers.from(first)}; }
+};
+
+/// Samples: rows of X with their targets; no weights: all 1. They may be numbers of S beside controls of
+/// another scalar.
+template <class S>
 struct Data {
-  const Passive<T>* X;
-  Targets<T> targets;
-  const Passive<T>* weights;
+  RowTable<S> X;
+  Targets<S> targets;
+  const S* weights;
   Index samples;
-  double batch_scale = 0;  ///< of a batch or a part: what multiplies its sum of losses
+  double batch_scale = 0;  ///< of a batch or some of the rows: what multiplies its sum of losses
+
+  Data slice(const Range& rows) const {
+    return {X.from(rows.begin), targets.from(rows.begin), weights ? weights + rows.begin : nullptr,
+            rows.size(), batch_scale};
+  }
 
   double weight(Index i) const { return weights ? static_cast<double>(value_of(weights[i])) : 1; }
 
@@ -54,24 +73,33 @@ struct Data {
   }
 };
 
-/// The losses of the samples: what the flow's outputs are put into.
-template <class T>
-class LossSeed : public Seed<T> {
+/// The losses of the samples: the cost of the outputs.
+template <class T, class S>
+class LossCost : public Cost<T> {
  public:
-  /// `gauss_newton`, of dual numbers: the slopes become those of a Gauss-Newton product, see curvature.hpp.
-  LossSeed(Index outputs, const Data<T>& data, const Loss& loss, double scale, bool gauss_newton = false)
+  /// `gauss_newton`, of dual numbers: the cotangents become those of a Gauss-Newton product, see
+  /// curvature.hpp.
+  LossCost(Index outputs, const Data<S>& data, const Loss& loss, double scale, bool gauss_newton = false)
       : outputs_(outputs), data_(data), loss_(loss), scale_(scale), gauss_newton_(gauss_newton) {}
 
-  bool needs_outputs() const override { return true; }
-  Index scratch_size() const override { return (outputs_ + 1) * tile_width<T>; }
+  CostNeeds needs() const override {
+    return {.outputs = OutputUse::read_and_write_cotangents, .scratch_size = (outputs_ + 1) * tile_width<T>};
+  }
 
-  /// The sums of the weighted losses, and their slopes times the scale.
-  void evaluate(const Block& block, Range tiles, const T* z, T* slopes, T* scratch,
-                Wide<T>* values) const override;
+  /// Adds the sums of the weighted losses; the cotangents are those of the losses times the scale.
+  void evaluate(const CostBlock<T>& at) const override {
+    const Index scratch = needs().scratch_size * at.own.first;
+    const Plane<T> cotangents = at.output_cotangents.slice(at.own);
+    evaluate(at.block, at.own.range(), at.outputs.slice(at.own).data(), cotangents.data(),
+             at.scratch + scratch, at.values + at.own.first);
+  }
+
+  /// The same for some tiles of a block; pointers are to the first of these tiles, `dz` may be null.
+  void evaluate(const Block& block, const Range& tiles, const T* z, T* dz, T* scratch, Wide<T>* values) const;
 
  private:
   Index outputs_;
-  const Data<T>& data_;
+  const Data<S>& data_;
   const Loss& loss_;
   double scale_;
   bool gauss_newton_;
@@ -92,8 +120,7 @@ class LossSeed : public Seed<T> {
       const Index i = first + std::min(s, count - 1);
       weights[s] = s >= count ? T(0) : data_.weights ? T(data_.weights[i]) : T(1);
       if (!data_.targets.labels) {
-        for (Index o = 0; o < outputs_; ++o)
-          targets[o * width + s] = T(data_.targets.numbers[i * outputs_ + o]);
+        for (Index o = 0; o < outputs_; ++o) targets[o * width + s] = T(data_.targets.numbers.row(i)[o]);
         continue;
       }
       const Index label = static_cast<Index>(data_.targets.labels[i]);
@@ -105,88 +132,90 @@ class LossSeed : public Seed<T> {
   }
 };
 
-/// Out of line: where the type is known, as in `output_slopes`, all losses would be inlined, and GCC 12
+/// Out of line: where the type is known, as in `output_gradient`, all losses would be inlined, and GCC 12
 /// crashes on seven of them.
-template <class T>
-[[gnu::noinline]] void LossSeed<T>::evaluate(const Block& block, Range tiles, const T* z, T* slopes,
-                                             T* scratch, Wide<T>* values) const {
-  const Index size = outputs_ * tile_width<T>, count = tiles.end - tiles.begin;
+template <class T, class S>
+[[gnu::noinline]] void LossCost<T, S>::evaluate(const Block& block, const Range& tiles, const T* z, T* dz,
+                                                T* scratch, Wide<T>* values) const {
+  const Index size = outputs_ * tile_width<T>, count = tiles.size();
   T *targets = scratch, *weights = scratch + count * size;
   for (Index t = 0; t < count; ++t)
     fill(block, tiles.begin + t, targets + t * size, weights + t * tile_width<T>);
   std::visit(
-      [&](const auto& record) {
+      [&](const auto& loss) {
         for (Index t = 0; t < count; ++t) {
           const OutputTile<T> tile{outputs_, z + t * size, targets + t * size, weights + t * tile_width<T>};
-          T* dz = slopes ? slopes + t * size : nullptr;
-          values[t] = tile_loss(record, tile, dz);
+          T* tile_dz = dz ? dz + t * size : nullptr;
+          values[t] += tile_loss(loss, tile, tile_dz);
           if constexpr (is_dual<T>)
-            if (gauss_newton_) keep_curvature(record, tile, dz);
+            if (gauss_newton_) keep_curvature(loss, tile, tile_dz);
         }
       },
       loss_);
-  for (Index n = 0; slopes && n < count * size; ++n) slopes[n] *= T(scale_);
+  for (Index n = 0; dz && n < count * size; ++n) dz[n] *= T(scale_);
 }
 
-/// The losses without the regulariser, of a piece of the data that knows its scale, after `start_sum` and the
-/// pieces before it: the sums by the controls and the value, not yet scaled, stay in the workspace's tree.
-template <class T>
-void add_up_losses(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,
-                   T* gradient, Workspace<T>& workspace, const BlockPlan& plan, bool gauss_newton = false) {
-  const LossSeed<T> seed(net.outputs, data, objective.loss, data.scale(objective.mean), gauss_newton);
-  PullBack<T>(net, controls, data.X, data.samples, &seed, {}, {.controls = gradient}, workspace, plan)
-      .add_up();
+/// The losses without the regulariser, of some of the rows with their scale, after `start_sum` and the rows
+/// before them: the sums by the controls and the value, not yet scaled, stay in the workspace's tree.
+template <class T, class S>
+void add_up_losses(const Network& net, const T* controls, const Data<S>& data, const Objective& objective,
+                   const Derivatives<T>& out, Workspace<T>& workspace, const BlockPlan& plan,
+                   bool gauss_newton = false) {
+  const LossCost<T, S> cost(net.outputs, data, objective.loss, data.scale(objective.mean), gauss_newton);
+  AdjointSweep<T>(net, controls, data.X.data, data.samples, {&cost}, out, workspace, plan).add_up();
 }
 
 /// J and its derivatives: forward, losses and, where derivatives are wanted, backward, block by block.
-template <class T>
-Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<T>& data,
+template <class T, class S>
+Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<S>& data,
                               const Objective& objective, const Derivatives<T>& derivatives,
                               Workspace<T>& workspace, const BlockPlan& plan) {
   const double scale = data.scale(objective.mean);
-  const LossSeed<T> seed(net.outputs, data, objective.loss, scale);
-  PullBack<T> pull_back(net, controls, data.X, data.samples, &seed, {}, derivatives, workspace, plan);
-  Wide<T> value = scale * pull_back.run();
-  if (derivatives.shown_finite)
-    *derivatives.shown_finite = objective.regulariser.none() && pull_back.has_shown_finite();
-  if (!objective.regulariser.none()) value += objective.regulariser.add(net, controls, derivatives.controls);
-  return value;
+  const LossCost<T, S> cost(net.outputs, data, objective.loss, scale);
+  Wide<T> value =
+      scale *
+      AdjointSweep<T>(net, controls, data.X.data, data.samples, {&cost}, derivatives, workspace, plan).run();
+  if (objective.regulariser.none()) return value;
+  if (derivatives.known_finite) *derivatives.known_finite = false;
+  return value + objective.regulariser.add(net, controls, derivatives.controls);
 }
 
-template <class T>
-Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<T>& data,
+template <class T, class S>
+Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<S>& data,
                               const Objective& objective, const Derivatives<T>& derivatives,
                               Workspace<T>& workspace) {
   return value_and_derivatives<T>(net, controls, data, objective, derivatives, workspace,
                                   plan_blocks<T>(net, data.samples));
 }
 
-template <class T>
-Wide<T> value(const Network& net, const T* controls, const Data<T>& data, const Objective& objective,
+template <class T, class S>
+Wide<T> value(const Network& net, const T* controls, const Data<S>& data, const Objective& objective,
               Workspace<T>& workspace) {
   return value_and_derivatives<T>(net, controls, data, objective, {}, workspace);
 }
 
-/// What `value_and_derivatives` pulls back: the slopes of the losses at these outputs, (samples, outputs).
+/// The gradient of the losses by these outputs, (samples, outputs), of which `value_and_derivatives` is the
+/// vjp.
 template <class T>
-void output_slopes(const Objective& objective, const Data<T>& data, Index outputs, const T* rows, T* slopes) {
+void output_gradient(const Objective& objective, const Data<T>& data, Index outputs, const T* rows,
+                     T* gradient) {
   constexpr Index width = tile_width<T>;
-  const LossSeed<T> seed(outputs, data, objective.loss, data.scale(objective.mean));
+  const LossCost<T, T> cost(outputs, data, objective.loss, data.scale(objective.mean));
   const Block all{0, 0, data.samples};
-  std::vector<T> memory(static_cast<std::size_t>(2 * outputs * width + seed.scratch_size()));
+  std::vector<T> memory(static_cast<std::size_t>(2 * outputs * width + cost.needs().scratch_size));
   T *z = memory.data(), *dz = z + outputs * width, *scratch = dz + outputs * width;
   for (Index t = 0; t < tiles_for<T>(data.samples); ++t) {
     const Index first = t * width, count = std::min(width, data.samples - first);
-    Wide<T> value;
+    Wide<T> value{};
     rows_to_plane<T>(rows + first * outputs, count, outputs, {z, outputs, 1});
-    seed.evaluate(all, {t, t + 1}, z, dz, scratch, &value);
-    plane_to_rows<T>({dz, outputs, 1}, count, outputs, slopes + first * outputs);
+    cost.evaluate(all, {t, t + 1}, z, dz, scratch, &value);
+    plane_to_rows<T>({dz, outputs, 1}, count, outputs, gradient + first * outputs);
   }
 }
 
 // Compiled once, in objective.cpp.
-extern template class LossSeed<double>;
-extern template class LossSeed<float>;
+extern template class LossCost<double, double>;
+extern template class LossCost<float, float>;
 extern template double value_and_derivatives<double>(const Network&, const double*, const Data<double>&,
                                                      const Objective&, const Derivatives<double>&,
                                                      Workspace<double>&, const BlockPlan&);

@@ -58,16 +58,16 @@ struct OutputTile {
 };
 
 /// The sum over the outputs of a loss that takes them one by one: add_output(z, c, sum) = {sum + loss,
-/// slope}.
+/// dloss/dz}.
 template <class T, class F>
 Pack<T> sum_over_outputs(const OutputTile<T>& tile, Index lane, T* dz, const F& add_output) {
   const Pack<T> weight = load(tile.weights + lane);
   Pack<T> sum{};
   for (Index o = 0; o < tile.outputs; ++o) {
     const Index at = o * tile_width<T> + lane;
-    const auto [next, slope] = add_output(load(tile.z + at), load(tile.targets + at), sum);
+    const auto [next, gradient] = add_output(load(tile.z + at), load(tile.targets + at), sum);
     sum = next;
-    if (dz) store<T>(dz + at, weight * slope);
+    if (dz) store<T>(dz + at, weight * gradient);
   }
   return sum;
 }

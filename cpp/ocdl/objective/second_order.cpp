@@ -2,7 +2,7 @@
 
 namespace ocdl {
 
-template class PullBack<Dual<double>>;
+template class AdjointSweep<Dual<double>>;
 
 void start_product(const Network& net, const double* controls, const double* direction, const Shards& shards,
                    Index samples, SecondOrderWorkspace& workspace) {
@@ -16,10 +16,11 @@ void start_product(const Network& net, const double* controls, const double* dir
   start_sum<Dual<double>>(net, shards, samples, workspace.gradient.data(), workspace);
 }
 
-void differentiate_losses(const Network& net, const Data<Dual<double>>& data, const Objective& objective,
+void differentiate_losses(const Network& net, const Data<double>& data, const Objective& objective,
                           Curvature curvature, SecondOrderWorkspace& workspace, const BlockPlan& plan) {
-  add_up_losses<Dual<double>>(net, workspace.controls.data(), data, objective, workspace.gradient.data(),
-                              workspace, plan, curvature == Curvature::gauss_newton);
+  add_up_losses<Dual<double>>(net, workspace.controls.data(), data, objective,
+                              {.controls = workspace.gradient.data()}, workspace, plan,
+                              curvature == Curvature::gauss_newton);
 }
 
 void finish_product(const Network& net, const Regulariser& regulariser, double* product,
@@ -30,7 +31,7 @@ void finish_product(const Network& net, const Regulariser& regulariser, double* 
   for (const Dual<double>& g : workspace.gradient) *product++ = g.derivative;
 }
 
-void curvature_product(const Network& net, const double* controls, const Data<Dual<double>>& data,
+void curvature_product(const Network& net, const double* controls, const Data<double>& data,
                        const Objective& objective, Curvature curvature, const double* direction,
                        double* product, SecondOrderWorkspace& workspace) {
   const BlockPlan plan = plan_blocks<Dual<double>>(net, data.samples);
@@ -44,22 +45,22 @@ void curvature_product(const Network& net, const double* controls, const Data<Du
 ActivationDerivatives activation_derivatives(Activation activation, const double* z, Index size) {
   constexpr Index width = tile_width<Dual<double>>;
   const auto count = static_cast<std::size_t>(size);
-  ActivationDerivatives found{std::vector<double>(count), std::vector<double>(count),
-                              std::vector<double>(count)};
+  ActivationDerivatives result{std::vector<double>(count), std::vector<double>(count),
+                               std::vector<double>(count)};
   Dual<double> k[width] = {}, stored[width] = {}, slope[width] = {};
   for (Index n = 0; n < size; n += width) {
-    const Index here = std::min(width, size - n);
-    for (Index i = 0; i < width; ++i) k[i] = {i < here ? z[n + i] : 0.0, 1.0};
+    const Index in_tile = std::min(width, size - n);
+    for (Index i = 0; i < width; ++i) k[i] = {i < in_tile ? z[n + i] : 0.0, 1.0};
     activate<Dual<double>>(activation, k, stored, width);
     write_slope<Dual<double>>(activation, k, stored, slope, width);
-    for (Index i = 0; i < here; ++i) {
+    for (Index i = 0; i < in_tile; ++i) {
       const auto at = static_cast<std::size_t>(n + i);
-      found.value[at] = k[i].value;
-      found.slope[at] = slope[i].value;
-      found.second[at] = slope[i].derivative;
+      result.value[at] = k[i].value;
+      result.slope[at] = slope[i].value;
+      result.second[at] = slope[i].derivative;
     }
   }
-  return found;
+  return result;
 }
 
 }  // namespace ocdl

@@ -15,16 +15,16 @@ struct SecondOrderWorkspace : Workspace<Dual<double>> {
 /// keeps the regulariser's Hessian: one evaluation of J and its gradient in dual numbers. The second
 /// derivative of |x| is 0. Steps that are not learned are no variables: their part of the direction is
 /// ignored, that of the product is 0.
-void curvature_product(const Network& net, const double* controls, const Data<Dual<double>>& data,
+void curvature_product(const Network& net, const double* controls, const Data<double>& data,
                        const Objective& objective, Curvature curvature, const double* direction,
                        double* product, SecondOrderWorkspace& workspace);
 
-/// The steps of a product, for whoever has a part of the samples, or some at a time. The workspace's tree
-/// takes the gradient of the losses in dual numbers, piece by piece; `product_of` says what an entry of it
-/// gives to the product. Of their sum over all samples, in its place, the product is made.
+/// The steps of a product over some of the samples at a time. The workspace's tree takes the gradient of the
+/// losses in dual numbers; `product_of` is what an entry of it gives to the product. `finish_product` makes
+/// the product of their sum over all samples, in its place.
 void start_product(const Network& net, const double* controls, const double* direction, const Shards& shards,
                    Index samples, SecondOrderWorkspace& workspace);
-void differentiate_losses(const Network& net, const Data<Dual<double>>& data, const Objective& objective,
+void differentiate_losses(const Network& net, const Data<double>& data, const Objective& objective,
                           Curvature curvature, SecondOrderWorkspace& workspace, const BlockPlan& plan);
 inline double product_of(Curvature curvature, const Dual<double>& entry) {
   return curvature == Curvature::gauss_newton ? entry.value : entry.derivative;

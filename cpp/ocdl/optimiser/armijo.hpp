@@ -39,7 +39,7 @@ class Armijo : public Method<T> {
     for (int trial = 1; trial <= options_.max_trials; ++trial, t *= options_.shrink) {
       problem.descend(at, t, next_.controls);
       const Displacement moved = problem.displacement(at, next_.controls);
-      if (moved.squared == 0) return {Status::step, trial, 1 / t};
+      if (moved.squared == 0) return {Status::step_tolerance, trial, 1 / t};
       problem.evaluate(next_);
       const double predicted = moved.slope + (next_.penalty - at.penalty);
       if (is_sufficient<T>(next_.value, fma(options_.c, predicted, at.value), at.value)) {
@@ -48,7 +48,7 @@ class Armijo : public Method<T> {
         return {Status::running, trial, 1 / t};
       }
     }
-    return {Status::no_progress, options_.max_trials, 1 / t};
+    return {Status::line_search_failed, options_.max_trials, 1 / t};
   }
 
   void visit(StateVisitor<T>& visitor) override { visitor.number("first_trial", first_trial_); }

@@ -36,7 +36,7 @@ class Backtracking : public Method<T> {
     for (int trial = 1; trial <= options_.max_trials; ++trial) {
       problem.descend(at, 1 / L, next_.controls);
       const Displacement moved = problem.displacement(at, next_.controls);
-      if (moved.squared == 0) return {Status::step, trial, L};
+      if (moved.squared == 0) return {Status::step_tolerance, trial, L};
       problem.evaluate(next_);
       const double bound = fma(L / 2, moved.squared, at.smooth_value + moved.slope) + next_.penalty;
       if (is_sufficient<T>(next_.value, bound, at.value)) {
@@ -44,10 +44,10 @@ class Backtracking : public Method<T> {
         lipschitz_ = within_range(options_.rho_down * L);
         return {Status::running, trial, L};
       }
-      if (L == largest) return {Status::no_progress, trial, L};
+      if (L == largest) return {Status::line_search_failed, trial, L};
       L = within_range(options_.rho_up * L);
     }
-    return {Status::no_progress, options_.max_trials, L};
+    return {Status::line_search_failed, options_.max_trials, L};
   }
 
   void visit(StateVisitor<T>& visitor) override { visitor.number("lipschitz", lipschitz_); }

@@ -27,7 +27,7 @@ class GradientDescent : public Method<T> {
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
     problem.descend(at, options_.step, next_.controls);
     const Displacement moved = problem.displacement(at, next_.controls);
-    if (moved.squared == 0) return {Status::step};
+    if (moved.squared == 0) return {Status::step_tolerance};
     problem.evaluate(next_);
     if (!std::isfinite(next_.value)) return {Status::not_finite, 1, 1 / options_.step};
     std::swap(at, next_);

@@ -54,15 +54,15 @@ class LBFGS : public Method<T> {
     for (auto known = static_cast<Index>(std::min<std::int64_t>(pairs_, options_.memory));; known = 0) {
       const double slope = choose_direction(problem, at, known);
       const double first_step = known > 0 ? 1 : std::min(1.0, 1 / std::sqrt(-slope));
-      const bool found = slope < 0 && search(problem, at, slope, first_step);
+      const bool succeeded = slope < 0 && search(problem, at, slope, first_step);
       trials += slope < 0 ? search_trials_ : 0;
-      if (found) {
+      if (succeeded) {
         if (known == 0) pairs_ = 0;
         remember(at, search_.best());
         std::swap(at, search_.best());
         return {Status::running, trials};
       }
-      if (known == 0) return {Status::no_progress, trials};
+      if (known == 0) return {Status::line_search_failed, trials};
     }
   }
 
@@ -168,9 +168,9 @@ class LBFGS : public Method<T> {
 
   bool search(TrainingProblem<T>& problem, const Iterate<T>& at, double slope, double first_step) {
     if (searches_arc(problem)) return search_arc(problem, at, first_step);
-    const bool found = search_.run(problem, at, direction_, slope, first_step);
+    const bool succeeded = search_.run(problem, at, direction_, slope, first_step);
     search_trials_ = search_.trials();
-    return found;
+    return succeeded;
   }
 
   bool search_arc(TrainingProblem<T>& problem, const Iterate<T>& at, double step) {
@@ -203,8 +203,8 @@ class LBFGS : public Method<T> {
           const auto inner = [&](const T* a, const T* b) { return dot_range(a, b, begin, end); };
           return std::array{inner(s, y), inner(s, s), inner(y, y), inner(before, y)};
         });
-    constexpr double least_cosine = 1e-10;
-    if (!(product > least_cosine * std::sqrt(s_squared * y_squared))) return;
+    constexpr double min_cosine = 1e-10;
+    if (!(product > min_cosine * std::sqrt(s_squared * y_squared))) return;
     latest.accept(product, y_squared, overlap);
     ++pairs_;
   }

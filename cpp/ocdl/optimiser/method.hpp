@@ -11,10 +11,10 @@
 namespace ocdl {
 
 /// Why a training ended, or that it has not.
-enum class Status { running, gradient, step, no_progress, not_finite, decrease };
+enum class Status { running, gradient, step_tolerance, line_search_failed, not_finite, loss_tolerance };
 
-inline constexpr std::array<std::string_view, 6> status_names = {"running",     "gradient",   "step",
-                                                                 "no_progress", "not_finite", "decrease"};
+inline constexpr std::array<std::string_view, 6> status_names = {
+    "running", "gradient", "step_tolerance", "line_search_failed", "not_finite", "loss_tolerance"};
 
 /// What a method did in one iteration. `lipschitz` is the inverse of the step where a method has one, else
 /// NaN.
@@ -24,8 +24,7 @@ struct StepReport {
   double lipschitz = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// Sees everything that a method carries from one iteration to the next, by name: to store it or to restore
-/// it.
+/// Stores or restores the state that a method keeps between iterations, entry by entry, each with its name.
 template <class T>
 class StateVisitor {
  public:
@@ -40,7 +39,7 @@ class StateVisitor {
   }
 };
 
-/// A way of minimising. Its constructor allocates whatever it needs.
+/// A minimisation method. Its constructor allocates all of its memory.
 template <class T>
 class Method {
  public:
@@ -56,7 +55,7 @@ class Method {
   /// Whether an iteration never raises J.
   virtual bool is_monotone() const { return true; }
   virtual void visit(StateVisitor<T>&) {}
-  /// Called when a state has been put in place: computes what follows from it.
+  /// Computes what depends on the state, after it has been restored.
   virtual void restored() {}
 };
 

@@ -22,13 +22,13 @@ struct MethodList {
 
   template <class T>
   static std::unique_ptr<Method<T>> make(const Options& options, const TrainingProblem<T>& problem) {
-    std::unique_ptr<Method<T>> made;
-    const auto make_if_chosen = [&]<class Made>(std::type_identity<Made>) {
-      if (const auto* chosen = std::get_if<typename Made::Options>(&options))
-        made = std::make_unique<Made>(*chosen, problem);
+    std::unique_ptr<Method<T>> result;
+    const auto make_if_selected = [&]<class Made>(std::type_identity<Made>) {
+      if (const auto* selected = std::get_if<typename Made::Options>(&options))
+        result = std::make_unique<Made>(*selected, problem);
     };
-    (make_if_chosen(std::type_identity<Kind<T>>()), ...);
-    return made;
+    (make_if_selected(std::type_identity<Kind<T>>()), ...);
+    return result;
   }
 };
 

@@ -52,26 +52,26 @@ class NewtonCG : public Method<T> {
 
   StepReport step(TrainingProblem<T>& problem, Iterate<T>& at) override {
     const std::int64_t before = problem.evaluations();
-    const auto made = [&] { return static_cast<int>(problem.evaluations() - before); };
+    const auto evaluations_made = [&] { return static_cast<int>(problem.evaluations() - before); };
     const bool at_boundary = minimise_model(problem, at);
     const double length = norm(step_.data(), size_), t = search(problem, at);
     if (t > 0) {
       const double radius = t < 1 ? t * length : adapted_radius(problem, at, length, at_boundary);
       radius_ = std::clamp(radius, smallest_radius, largest_radius);
       std::swap(at, next_);
-      return {Status::running, made()};
+      return {Status::running, evaluations_made()};
     }
     // Where the projection bends the step away from descent, the gradient alone may still lead on.
-    if (!problem.is_constrained()) return {failure_, made()};
+    if (!problem.is_constrained()) return {failure_, evaluations_made()};
     const double gradient_norm = norm(gradient_.data(), size_), shortened = std::min(radius_, length) / 4;
     std::transform(gradient_.begin(), gradient_.end(), step_.begin(),
                    [&](double g) { return -g * shortened / gradient_norm; });
-    if (const double share = search(problem, at); share > 0) {
-      radius_ = std::max(share * shortened, smallest_radius);
+    if (const double fraction = search(problem, at); fraction > 0) {
+      radius_ = std::max(fraction * shortened, smallest_radius);
       std::swap(at, next_);
-      return {Status::running, made()};
+      return {Status::running, evaluations_made()};
     }
-    return {failure_, made()};
+    return {failure_, evaluations_made()};
   }
 
   void visit(StateVisitor<T>& visitor) override { visitor.number("radius", radius_); }
@@ -86,7 +86,7 @@ class NewtonCG : public Method<T> {
   Iterate<T> next_;
   ControlVector<double> step_, gradient_, residual_, direction_, curved_;
   ControlVector<T> trial_step_;
-  Status failure_ = Status::no_progress;
+  Status failure_ = Status::line_search_failed;
 
   static double roundoff(double value) {
     return 10 * static_cast<double>(std::numeric_limits<T>::epsilon()) * std::abs(value);
@@ -100,7 +100,7 @@ class NewtonCG : public Method<T> {
     for (int trial = 1; trial <= options_.max_trials; ++trial) {
       problem.move(at, trial_step_, t, next_.controls);
       const Displacement moved = problem.displacement(at, next_.controls);
-      failure_ = moved.squared == 0 ? Status::step : Status::no_progress;
+      failure_ = moved.squared == 0 ? Status::step_tolerance : Status::line_search_failed;
       if (moved.squared == 0) return 0;
       problem.evaluate(next_);
       if (is_acceptable(problem, at, moved.slope, t)) return t;

@@ -23,7 +23,7 @@ struct Iterate {
   double value = 0;         ///< J(u)
 };
 
-/// What becomes of the controls in a step from u to u~.
+/// The change of the controls in a step from u to u~.
 struct Displacement {
   double slope;    ///< <g, u~ - u>, with a gradient g
   double squared;  ///< |u~ - u|^2
@@ -77,10 +77,12 @@ class TrainingProblem {
   /// unusable.
   void evaluate(Iterate<T>& at, std::int64_t batch = Evaluator<T>::all_samples) {
     last_evaluated_ = &at;
-    at.smooth_value = evaluator_.evaluate(at.controls.data(), at.gradient.data(), batch);
+    bool known_finite = false;
+    at.smooth_value = evaluator_.differentiate(
+        at.controls.data(), {.controls = at.gradient.data(), .known_finite = &known_finite}, batch);
     clear_frozen(at.gradient.data());
-    if (first_non_finite(at.gradient.data(), size()) >= 0 ||
-        first_non_finite(at.controls.data(), size()) >= 0)
+    if (!known_finite && (first_non_finite(at.gradient.data(), size()) >= 0 ||
+                          first_non_finite(at.controls.data(), size()) >= 0))
       at.smooth_value = std::numeric_limits<double>::quiet_NaN();
     at.penalty = penalty_.value(at.controls.data());
     at.value = at.smooth_value + at.penalty;

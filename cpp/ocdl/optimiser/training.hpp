@@ -6,13 +6,13 @@
 
 namespace ocdl {
 
-/// What is noted of an iterate.
+/// The row of an iterate in the history of a training.
 struct TrainingRecord {
   double loss, gradient_norm, lipschitz, trials, seconds;
 };
 
-/// A training in progress: runs for a while, can be looked at, and goes on. It allocates nothing after its
-/// first iteration.
+/// A training in progress, which can be paused, read and continued. It allocates nothing after its first
+/// iteration.
 template <class T>
 class Training {
  public:
@@ -20,15 +20,15 @@ class Training {
 
   /// Minimises F + `penalty`, with F from the evaluator. It ends when the norm of the gradient, or with
   /// constraints and a penalty of the proximal residual, is at most `tolerance`, or a method that never
-  /// raises J lowers it by at most the fraction `least_decrease`. `seconds`: the time that other methods took
+  /// raises J lowers it by at most the fraction `min_decrease`. `seconds`: the time that other methods took
   /// before.
   Training(Evaluator<T>& evaluator, const T* controls, const MethodOptions& method, Constraints constraints,
-           double tolerance, double least_decrease = 0, double seconds = 0, WeightedL1 penalty = {})
+           double tolerance, double min_decrease = 0, double seconds = 0, WeightedL1 penalty = {})
       : problem_(evaluator, std::move(constraints), std::move(penalty)),
         at_(evaluator.size()),
         method_(make_method<T>(method, problem_)),
         tolerance_(tolerance),
-        least_decrease_(least_decrease),
+        min_decrease_(min_decrease),
         seconds_(seconds) {
     std::copy_n(controls, evaluator.size(), at_.controls.begin());
     at_.value = not_known;
@@ -43,24 +43,24 @@ class Training {
     note(problem_.evaluations());
   }
 
-  /// Iterates until `most` records are written, `seconds` have passed, or there is a reason to end: then
+  /// Iterates until `max_records` are written, `seconds` have passed, or there is a reason to end: then
   /// status() is no longer `running`. Interrupted stops in the middle of an iteration, which then has not
   /// happened.
-  void run(Index most, double seconds, TrainingRecord* records, StopSource& stop_source) {
+  void run(Index max_records, double seconds, TrainingRecord* records, StopSource& stop_source) {
     problem_.evaluator().set_stop_source(&stop_source);
     const auto started = Clock::now();
     const double seconds_before = seconds_;
-    while ((status_ = reason_to_end()) == Status::running && most-- > 0) {
+    while ((status_ = reason_to_end()) == Status::running && max_records-- > 0) {
       const std::int64_t evaluations_before = problem_.evaluations();
       const double value_before = at_.value;
       last_ = method_->step(problem_, at_);
-      const std::int64_t made = problem_.evaluations() - evaluations_before;
+      const std::int64_t evaluations_made = problem_.evaluations() - evaluations_before;
       status_ = last_.status;
       if (status_ != Status::running) {
-        rejected_evaluations_ = made;
+        rejected_evaluations_ = evaluations_made;
         return;
       }
-      note(made);
+      note(evaluations_made);
       decrease_ = (value_before - at_.value) / std::max(std::abs(value_before), std::abs(at_.value));
       ++iterations_;
       const double elapsed = std::chrono::duration<double>(Clock::now() - started).count();
@@ -109,7 +109,7 @@ class Training {
   TrainingProblem<T> problem_;
   Iterate<T> at_;
   std::unique_ptr<Method<T>> method_;
-  double tolerance_, least_decrease_, seconds_, gradient_norm_ = not_known;
+  double tolerance_, min_decrease_, seconds_, gradient_norm_ = not_known;
   double decrease_ = std::numeric_limits<double>::infinity();  ///< of J in the last iteration, relative
   std::int64_t iterations_ = 0, evaluations_ = 0;
   /// Evaluations of a step that was not made; a resumed training makes them again.
@@ -126,8 +126,8 @@ class Training {
     if (!std::isfinite(at_.value) || !std::isfinite(gradient_norm_)) return Status::not_finite;
     if (!method_->sees_all_samples()) return Status::running;
     if (gradient_norm_ <= tolerance_) return Status::gradient;
-    if (least_decrease_ > 0 && method_->is_monotone() && decrease_ <= least_decrease_)
-      return Status::decrease;
+    if (min_decrease_ > 0 && method_->is_monotone() && decrease_ <= min_decrease_)
+      return Status::loss_tolerance;
     return Status::running;
   }
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ocdl/sweep/blocks.hpp"
+#include "ocdl/sweep/cost.hpp"
 #include "ocdl/sweep/stage_equations.hpp"
 
 namespace ocdl {
@@ -13,6 +13,7 @@ struct AdjointScratch {
   CotangentPlanes<T> cotangents;  ///< what the field's gradient takes of g_i
   Plane<T> state;                 ///< y_i where it has to be rebuilt
   Planes<T> eta;                  ///< eta_i, one for each stage
+  T* fused_sums;                  ///< see Network::fused_sums_size, for each stage with controls of its own
   T* panels;                      ///< transposed states, see panel::transposed_size
   T* tile_dots;                   ///< <g, k> per tile, a pack each
   T* product;                     ///< this thread's own, see panel::scratch_size
@@ -23,7 +24,8 @@ struct AdjointScratch {
 /// The backward sweep. With lam = p[j+1], for i = s, ..., 1:
 ///     g_i = b_i lam + sum_l a_li eta_l,   eta_i = h_j (d_y f(y_i, u))^T g_i,   p[j] = lam + sum_i eta_i,
 ///     dJ/du[j] = h_j sum_i (d_u f(y_i, u))^T g_i,   dJ/dh_j = sum_i <g_i, k_i>.
-/// In an implicit group the g_i solve M^T g = b lam + sum_l a_li eta_l, with the l behind the group.
+/// In an implicit group the g_i solve M^T g = b lam + sum_l a_li eta_l, with the l behind the group. What
+/// costs add to g_i stands beside b_i lam.
 template <class T>
 class Adjoint {
  public:
@@ -33,37 +35,48 @@ class Adjoint {
         field_(network.field<T>()),
         u_(network.split(controls)),
         du_(network.split(gradient)),
-        accumulate_(accumulate) {}
+        accumulate_(accumulate),
+        fused_sums_size_(network.fused_sums_size<T>()) {}
 
-  /// p[j+1] -> p[j] in place, by the whole team; all planes are those of the block. Returns whether what this
-  /// thread wrote to the gradient's parts that multiply states is known to be finite.
-  bool step(Index j, const Plane<const T>& y, const Stages<T>& stages, const Plane<T>& p,
-            const AdjointScratch<T>& scratch, const ThreadSlice<T>& own) const {
-    if (net_.is_narrow<T>()) {
+  /// p[j+1] -> p[j] in place, by the whole team; all planes are those of the block. What this thread writes
+  /// to the gradient's parts that multiply states is reported to the probe. The fused kernels take no costs
+  /// of stages.
+  void step(Index j, const Plane<const T>& y, const Stages<T>& stages, const Plane<T>& p,
+            const BlockCosts<T>& costs, const AdjointScratch<T>& scratch, const ThreadSlice<T>& own,
+            FiniteProbe& probe) const {
+    if (net_.is_narrow<T>() && !costs.concern_stages()) {
       narrow_step(j, y, stages, p, scratch);
-      return false;
+      return probe.report(false);
     }
     const T h = net_.residual ? u_.h(j) : T(1);
     const bool wants_step = du_ && net_.residual && net_.learns_steps;
     if (wants_step) std::fill_n(scratch.tile_dots + own.first * lanes<T>, own.tiles * lanes<T>, T(0));
 
+    if (fused_sums_size_ && net_.ends_set(j))
+      std::fill_n(scratch.fused_sums, net_.control_stages * fused_sums_size_, T(0));
+
     const bool adds_to_set = adds_to_gradient(j);
-    bool accumulate = adds_to_set, finite = true;
+    bool accumulate = adds_to_set;
     for (auto scheduled = net_.schedule.rbegin(); scheduled != net_.schedule.rend(); ++scheduled) {
       const StageGroup& group = scheduled->stages;
-      if (group.is_implicit) solve_cotangents(j, group, p, stages, scratch, own);
+      if (group.is_implicit) solve_cotangents(j, group, p, stages, costs, scratch, own);
       for (Index i = group.last - 1; i >= group.first; --i) {
         const Plane<T> cotangent = scratch.stage_cotangents[group.is_implicit ? i : 0].slice(own);
         LinearCombination<T> g(group.is_implicit ? cotangent : Plane<T>(), cotangent);
-        if (!group.is_implicit) add_cotangent(group, i, p, scratch.eta, own, g);
+        if (!group.is_implicit) add_cotangent(j, group, i, p, stages, costs, scratch.eta, own, g);
         if (wants_step) add_tile_dots(g.result(), stages.value(i).slice(own), own, scratch.tile_dots);
-        field_.vjp(u_.at(j, i), stages[i], h, g, scratch.cotangents, scratch.eta[i], own, scratch.product);
-        if (!du_) continue;
         const Index before = group.is_implicit ? group.last : net_.stages_before(i);
         LinearCombination<T> state = stage_combination(net_.tableau, i, before, h, y.slice(own),
                                                        stages.slice(own.range()), scratch.state.slice(own));
-        finite &= field_.control_gradient(scratch.cotangents, state, stages[i], own, accumulate, du_.at(j, i),
-                                          scratch.panels);
+        if (fused_sums_size_) {
+          field_.fused_vjp(u_.at(j, i), h, state, stages[i], g, scratch.eta[i], own, fused_sums(scratch, i));
+          probe.report(false);
+          continue;
+        }
+        field_.vjp(u_.at(j, i), stages[i], h, g, scratch.cotangents, scratch.eta[i], own, scratch.product);
+        if (!du_) continue;
+        field_.control_gradient(scratch.cotangents, state, stages[i], own, accumulate, du_.at(j, i),
+                                scratch.panels, &probe);
         accumulate = adds_to_set || !net_.stage_controls;
       }
     }
@@ -72,8 +85,10 @@ class Adjoint {
       if (net_.is_live(i)) costate.add(T(1), scratch.eta[i].slice(own));
     costate.write();
     if (du_ && own.team.rank() == 0) clear_unused(j);
+    for (Index i = 0; fused_sums_size_ && du_ && net_.begins_set(j) && i < net_.control_stages; ++i)
+      if (!net_.stage_controls || net_.is_live(i))
+        field_.add_lanes(fused_sums(scratch, i), accumulate_, du_.at(j, i));
     if (du_ && net_.residual) write_step_gradient(j, wants_step, scratch, own);
-    return finite;
   }
 
  private:
@@ -82,6 +97,11 @@ class Adjoint {
   Controls<const T> u_;
   Controls<T> du_;
   bool accumulate_;
+  Index fused_sums_size_;
+
+  T* fused_sums(const AdjointScratch<T>& scratch, Index i) const {
+    return scratch.fused_sums + (net_.stage_controls ? i * fused_sums_size_ : 0);
+  }
 
   /// Whether the gradient by the field's controls of layer j has been written before: by an earlier block, or
   /// by a later layer with the same controls.
@@ -147,11 +167,11 @@ class Adjoint {
 
   /// The g_i of an implicit group, in their planes. Out of line, as in the integrator.
   [[gnu::noinline]] void solve_cotangents(Index j, const StageGroup& group, const Plane<const T>& p,
-                                          const Stages<T>& stages, const AdjointScratch<T>& scratch,
-                                          const ThreadSlice<T>& own) const {
+                                          const Stages<T>& stages, const BlockCosts<T>& costs,
+                                          const AdjointScratch<T>& scratch, const ThreadSlice<T>& own) const {
     for (Index i = group.first; i < group.last; ++i) {
       LinearCombination<T> right_side({}, scratch.stage_cotangents[i].slice(own));
-      add_cotangent(group, i, p, scratch.eta, own, right_side);
+      add_cotangent(j, group, i, p, stages, costs, scratch.eta, own, right_side);
       right_side.write();
     }
     with_stage_equations<T>(net_, u_, j, group, [&](const auto& equations) {
@@ -160,12 +180,15 @@ class Adjoint {
     });
   }
 
-  /// Adds b_i lam + sum_l a_li eta_l over the stages behind the group. A feed-forward layer passes lam on.
-  void add_cotangent(const StageGroup& group, Index i, const Plane<const T>& lam, const Planes<T>& eta,
+  /// Adds b_i lam + sum_l a_li eta_l over the stages behind the group, and what costs add. A feed-forward
+  /// layer passes lam on.
+  void add_cotangent(Index j, const StageGroup& group, Index i, const Plane<const T>& lam,
+                     const Stages<T>& stages, const BlockCosts<T>& costs, const Planes<T>& eta,
                      const ThreadSlice<T>& own, LinearCombination<T>& g) const {
     g.add(T(net_.weight(i)), lam.slice(own));
     for (Index l = group.last; l < net_.stages; ++l)
       if (net_.is_live(l)) g.add(T(net_.tableau.A()(l, i)), eta[l].slice(own));
+    if (costs.concern_stages()) costs.add_stage_cotangents(j, i, stages, g);
   }
 
   /// <g, k> tile by tile, so that the sum over a block does not depend on how its tiles are split.

@@ -15,16 +15,16 @@ struct BlockPlan {
                     ///< ones)
   Storage storage;  ///< of a block's trajectory
   Shards shards;    ///< no block crosses the end of one
-  Index rows_before = 0;    ///< of the first shard, whole blocks, in a piece before this one
-  bool is_complete = true;  ///< whether the last shard ends with this piece
+  Index rows_before = 0;    ///< of the first shard, whole blocks, that come before these rows
+  bool is_complete = true;  ///< whether the last shard ends with these rows
 
   Index per_shard() const { return (shards.size + samples - 1) / samples; }
-  /// For the rows from `begin` to `end` of so many, a piece that begins with a block.
-  BlockPlan of_piece(Range rows, Index of) const {
-    BlockPlan piece = *this;
-    piece.rows_before = rows.begin % shards.size;
-    piece.is_complete = rows.end % shards.size == 0 || rows.end == of;
-    return piece;
+  /// For some of `all` rows, which begin with a block.
+  BlockPlan of_rows(const Range& rows, Index all) const {
+    BlockPlan plan = *this;
+    plan.rows_before = rows.begin % shards.size;
+    plan.is_complete = rows.end % shards.size == 0 || rows.end == all;
+    return plan;
   }
 };
 
@@ -70,13 +70,14 @@ inline constexpr Index cache_budget = 256 * 1024, stage_budget = 4 * 1024 * 1024
 /// From this dimension on, a block's work is worth sharing and a gradient per thread would be too large.
 inline constexpr Index team_dim = 96;
 
-/// `samples`: all of them; a part of them is cut as all are.
+/// `samples`: all of them; a part of them is cut as all are. `kept_per_sample`: numbers beside its
+/// trajectory.
 template <class T>
-BlockPlan plan_blocks(const Network& net, Index samples) {
+BlockPlan plan_blocks(const Network& net, Index samples, Index kept_per_sample = 0) {
   constexpr Index width = tile_width<T>;
   const auto whole_tiles = [](Index n) { return std::max<Index>(1, (n + width - 1) / width) * width; };
   const auto bytes_per_sample = [&](Storage storage) {
-    return net.trajectory_shape(storage).numbers_per_sample() * Index(sizeof(T));
+    return (net.trajectory_shape(storage).numbers_per_sample() + kept_per_sample) * Index(sizeof(T));
   };
   const auto storage_within = [&](Index budget, Index length) {
     const bool affordable = net.stages == 1 || length * bytes_per_sample(Storage::all_stages) <= budget;
@@ -97,7 +98,8 @@ BlockPlan plan_blocks(const Network& net, Index samples) {
   const Index shared = whole_tiles(std::max(decent, samples / 4));
   // Of narrow states, a plane shorter than this is worse than a trajectory that leaves the core's own cache.
   constexpr Index short_plane = 512;
-  const Index longest = std::min(short_plane / net.dim, stage_budget / bytes_per_sample(storage));
+  const Index longest =
+      std::min(short_plane / std::max(net.dim, net.hidden.rows), stage_budget / bytes_per_sample(storage));
   const Index least = std::max(longest / width * width, 4 * width);
   return {std::min(length_within(cache_budget, storage, least, 1024), shared), false, storage,
           Shards::of(samples)};
@@ -129,20 +131,12 @@ BlockPlan plan_rows(const Network& net, Index samples) {
 /// Activations of a forward sweep, each with its share of the products and of the solution of equations.
 inline double forward_work(const Network& net, Index samples) {
   const double products = 1.0 + static_cast<double>(net.dim) / 8;
-  const double explicit_work = static_cast<double>(samples * net.layers * net.stages * net.dim) * products;
+  const double explicit_work =
+      static_cast<double>(samples * net.layers * net.stages * net.hidden.rows) * products;
   if (!net.largest_group) return explicit_work;
   constexpr double usual_steps = 4, eliminations_per_activation = 24;
   const double unknowns = static_cast<double>(net.largest_group * net.dim);
   return explicit_work * usual_steps * (1 + unknowns * unknowns / eliminations_per_activation);
-}
-
-/// Asked between two layers: whether a worker goes on. The thread that called, and only that one, reports its
-/// work.
-template <class T>
-bool should_continue(const Workspace<T>& workspace, const Network& net, const ThreadSlice<T>& own,
-                     bool is_caller) {
-  return StopToken{workspace.stop_source, is_caller}.should_continue(
-      forward_work(net, own.tiles * tile_width<T>) / double(net.layers));
 }
 
 /// process(block, team, worker) for every block, then merge(block, team, worker) in the order of the blocks,
@@ -163,13 +157,13 @@ void for_each_block(Index samples, const BlockPlan& plan, int threads, const Pro
     });
     return;
   }
-  Turnstile turnstile;
+  OrderedGate gate;
   parallel(threads, [&](const Team& team) {
-    for (Index number = turnstile.take(); number < count; number = turnstile.take()) {
+    for (Index number = gate.take(); number < count; number = gate.take()) {
       process(block(number), Team::alone(), team.rank());
-      turnstile.wait_for_turn(number);
+      gate.wait_for_turn(number);
       merge(block(number), Team::alone(), team.rank());
-      turnstile.pass(number);
+      gate.pass(number);
     }
   });
 }
@@ -180,9 +174,9 @@ void for_each_block(Index samples, const BlockPlan& plan, int threads, const Pro
   if (plan.by_team)
     return for_each_block(samples, plan, threads, process, [](const Block&, const Team&, int) {});
   const Index count = block_count(plan, samples);
-  Turnstile turnstile;
+  OrderedGate gate;
   parallel(threads, [&](const Team& team) {
-    for (Index number = turnstile.take(); number < count; number = turnstile.take())
+    for (Index number = gate.take(); number < count; number = gate.take())
       process(block_at(plan, samples, number), Team::alone(), team.rank());
   });
 }

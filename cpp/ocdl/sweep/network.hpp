@@ -38,6 +38,7 @@ struct NetworkOptions {
   Tableau tableau;
   Activation activation = Activation::tanh;
   FieldKind field_kind = FieldKind::dense;
+  Index width = 0, degree = 0;  ///< of the fields that have one
   bool residual = true, stage_controls = false, learns_steps = false;
   double horizon = 1;
   /// The set of the field's controls that each layer uses: 0, then the same or the next one. Empty: each
@@ -54,7 +55,10 @@ struct ScheduledGroup {
 
 /// A network: its shape and its choices, nothing that changes.
 struct Network : NetworkOptions {
-  explicit Network(NetworkOptions options) : NetworkOptions(std::move(options)) {
+  explicit Network(NetworkOptions options)
+      : NetworkOptions(std::move(options)),
+        field_options(dim, activation, width, degree),
+        hidden(field<double>().hidden()) {
     stages = residual ? tableau.stages() : 1;
     control_stages = stage_controls ? stages : 1;
     sets = layer_sets.empty() ? layers : layer_sets.back() + 1;
@@ -62,6 +66,8 @@ struct Network : NetworkOptions {
     add_parts();
   }
 
+  FieldOptions field_options;
+  HiddenPlanes hidden;  ///< of the field
   Index stages, control_stages;
   Index sets;               ///< of the field's controls, each for one or more layers
   Index largest_group = 0;  ///< of the stages that are solved for together; 0: the method is explicit
@@ -86,6 +92,12 @@ struct Network : NetworkOptions {
            stages <= LinearCombination<T>::capacity;
   }
 
+  /// Numbers that a fused adjoint sweep adds up for each stage with controls of its own; 0: there is none.
+  template <class T>
+  Index fused_sums_size() const {
+    return largest_group ? 0 : field<T>().fused_sums_size();
+  }
+
   /// The parts of the controls in their order: those of the field, the time steps, those of the readout.
   std::vector<Part> parts;
   /// Of each part of the field: where its sets begin, one for each set of layers or stage, and the size of
@@ -108,15 +120,13 @@ struct Network : NetworkOptions {
   Index set_of(Index j) const { return layer_sets.empty() ? j : layer_sets[static_cast<std::size_t>(j)]; }
   /// Whether layer j is the last one of its set, which a backward sweep visits first.
   bool ends_set(Index j) const { return j + 1 == layers || set_of(j + 1) != set_of(j); }
+  bool begins_set(Index j) const { return j == 0 || set_of(j - 1) != set_of(j); }
 
-  FieldOptions field_options() const { return {dim, activation}; }
   template <class T>
   Field<T> field() const {
-    return Field<T>(field_kind, field_options());
+    return Field<T>(field_kind, field_options);
   }
-  TrajectoryShape trajectory_shape(Storage storage) const {
-    return {dim, layers, stages, field<double>().hidden(), storage};
-  }
+  TrajectoryShape trajectory_shape(Storage storage) const { return {dim, layers, stages, hidden, storage}; }
 
  private:
   void add_schedule() {
@@ -151,7 +161,7 @@ struct Network : NetworkOptions {
       parts.push_back({std::string(name), role, std::move(axes), std::move(shape), {begin, begin + size}});
     };
     for (const FieldPart& part : field<double>().parts()) {
-      std::vector<std::string> axes = {"layers"};
+      std::vector<std::string> axes = {layer_sets.empty() ? "layers" : "intervals"};
       std::vector<Index> shape = {sets};
       if (stage_controls) {
         axes.push_back("stages");

@@ -61,7 +61,7 @@ class StageSystem {
     };
     Scratch s;
     for (Planes<T>* of_state : {&s.states, &s.values}) *of_state = planes(net.dim, tiles);
-    s.slopes = planes(net.field<T>().hidden().rows, tiles);
+    s.slopes = planes(net.hidden.rows, tiles);
     s.unsolved = arena.allocate(tiles * tile_width<T>);
     for (Planes<T>* of_tile : {&s.base, &s.direction}) *of_tile = planes(net.dim, 1);
     s.matrix = arena.allocate((size + 1) * (size + 1) * lanes<T>);

@@ -59,15 +59,20 @@ class Workspace {
   std::array<Eigen::Array<T, Eigen::Dynamic, 1>, 2> mapped_controls_;
 };
 
-/// Allocates arrays from a worker's memory, or only counts them where there is none yet. They are whole
-/// packs, so that no pack of the next array lies across two cache lines.
+/// The size of an array of whole packs, so that no pack of the next array lies across two cache lines.
+template <class T>
+constexpr Index whole_packs(Index size) {
+  return (size + lanes<T> - 1) / lanes<T> * lanes<T>;
+}
+
+/// Allocates arrays from a worker's memory, or only counts them where there is none yet.
 template <class T>
 class Arena {
  public:
   explicit Arena(T* memory) : memory_(memory) {}
   T* allocate(Index size) {
     T* array = memory_ ? memory_ + used_ : nullptr;
-    used_ += (size + lanes<T> - 1) / lanes<T> * lanes<T>;
+    used_ += whole_packs<T>(size);
     return array;
   }
   Index used() const { return used_; }

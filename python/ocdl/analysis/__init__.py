@@ -1,1 +1,1 @@
-"""What the theory says of a network, measured, and what its derivatives say of the data."""
+"""Measure properties of the theory on a network, and compute its derivatives."""

@@ -1,4 +1,4 @@
-"""A certificate: for one network and its data, measured, what the theory says must hold."""
+"""A certificate: measurements that check the theory on one network and its data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,23 @@ VERDICTS = {True: "holds", False: "FAILS", None: "-"}
 
 
 class Check(NamedTuple):
-    """One line: what was measured, what is expected, and whether that holds; None where nothing has to hold."""
+    """One line of a `Certificate`: the measured value, the expected one, and whether the check passes.
+
+    Attributes
+    ----------
+    name : str
+    value : float
+    expected : str
+    passed : bool or None
+        None: the value is only reported.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> check = ocdl.Check("error", 0.001, "< 0.01", True)
+    >>> check.name, check.value, check.expected, check.passed
+    ('error', 0.001, '< 0.01', True)
+    """
 
     name: str
     value: float
@@ -38,6 +54,7 @@ class Check(NamedTuple):
 
     @property
     def cells(self) -> tuple[str, str, str, str]:
+        """The line as text: name, value, expected and verdict."""
         value = "-" if math.isnan(self.value) else f"{self.value:.3g}"
         return self.name, value, self.expected, VERDICTS[self.passed]
 
@@ -58,9 +75,9 @@ class Certificate:
     drift : ndarray of shape (layers + 1,)
         ``|<p[j], v[j]> - <p[0], v[0]>|`` of the worst sample, relative to ``|p| |v|``.
     drift_limit : float
-        What counts as roundoff in it.
+        The largest drift that counts as roundoff.
     convergence : Convergence
-        How flows with ever smaller steps approach each other: layers, differences, order, reason.
+        The convergence of flows with smaller and smaller steps: layers, differences, order, reason.
     residuals : mapping of names to floats
         The norm of the projected gradient for each part of the controls.
     sensitivity : ndarray of shape (samples,)
@@ -117,11 +134,11 @@ class Certificate:
         return markup.table(HEAD, (check.cells for check in self.checks)) + markup.paragraph(self._summary())
 
     def _summary(self) -> str:
-        judged = [check for check in self.checks if check.passed is not None]
-        failed = [check.name for check in judged if not check.passed]
+        tested = [check for check in self.checks if check.passed is not None]
+        failed = [check.name for check in tested if not check.passed]
         if failed:
-            return f"{len(failed)} of {len(judged)} checks fail: {'; '.join(failed)}"
-        return f"all {len(judged)} checks hold"
+            return f"{len(failed)} of {len(tested)} checks fail: {'; '.join(failed)}"
+        return f"all {len(tested)} checks hold"
 
 
 def certify(
@@ -129,12 +146,12 @@ def certify(
     u: Controls,
     X: ArrayLike,
     y: ArrayLike,
-    objective: Objective = DEFAULT_OBJECTIVE,
-    sample_weight: ArrayLike | None = None,
+    objective: Objective | None = None,
     *,
+    sample_weight: ArrayLike | None = None,
     random_state: Any = 0,
 ) -> Certificate:
-    """Measure on these controls and data what the theory says, and return the findings as a table.
+    """Check the theory on these controls and data, and return the measurements as a table.
 
     - The gradient is that of J: the Taylor remainders ``|J(u + e w) - J(u) - e <g, w>|`` fall like e^2, along a
       direction of all controls, and of each part and the data by themselves. Directions are half random and half the
@@ -146,7 +163,7 @@ def certify(
       adjoint, by which all gradients are computed, needs none.
     - With 2, 4, 8, ... times as many layers and the same ODE, the flow converges with the order of the tableau.
     - What is left of the gradient, part by part (for steps on the simplex ``|P(h - g) - h|``), and how sensitive the
-      losses are to the data: nothing has to hold there.
+      losses are to the data: these values are only reported.
 
     Parameters
     ----------
@@ -162,7 +179,7 @@ def certify(
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit the network; the message names it, what came and what is accepted.
+        If an argument does not fit the network; the message names it, the given value and what is accepted.
     FloatingPointError
         If the flow leaves the finite range; the message names the sample and the layer.
 
@@ -177,6 +194,7 @@ def certify(
     >>> report.passed
     True
     """
+    objective = DEFAULT_OBJECTIVE if objective is None else objective
     case, rng = identities.Case(net, u, X, y, objective, sample_weight), random_source(random_state)
     g = case.gradient(objective)
     whole, parts = identities.taylor_tests(case, g, rng)
@@ -184,66 +202,68 @@ def certify(
     limit = 100 * net.n_layers * net.stages * float(np.finfo(net.dtype).eps)
     converging = convergence(net, u, X)
     residuals = identities.optimality_residuals(case, g)
-    slopes = np.linalg.norm(sensitivity(net, u, X, y, objective).astype(np.float64), axis=1)
+    sensitivities = np.linalg.norm(sensitivity(net, u, X, y, objective).astype(np.float64), axis=1)
     checks = (
         *_taylor_checks(net, whole, parts),
-        _at_most("drift of <p[j], v[j]> over the layers", float(drift.max()), limit),
-        _at_most("<p[N], v[N]> - <p[0], v[0]> = sum <dJ/du, w>", by_parts, limit),
-        _symplectic_pair(net),
-        _order(net, converging),
+        _check_at_most("drift of <p[j], v[j]> over the layers", float(drift.max()), limit),
+        _check_at_most("<p[N], v[N]> - <p[0], v[0]> = sum <dJ/du, w>", by_parts, limit),
+        _check_symplectic_pair(net),
+        _check_order(net, converging),
         *(
             Check(f"norm of the gradient by {part}", value, "0 at a minimiser", None)
             for part, value in residuals.items()
         ),
-        Check("|dJ_i/dx_i|, largest", float(slopes.max()), "", None),
-        Check("|dJ_i/dx_i|, median", float(np.median(slopes)), "", None),
+        Check("|dJ_i/dx_i|, largest", float(sensitivities.max()), "", None),
+        Check("|dJ_i/dx_i|, median", float(np.median(sensitivities)), "", None),
     )
-    return Certificate(net, checks, whole, drift, limit, converging, residuals, slopes)
+    return Certificate(net, checks, whole, drift, limit, converging, residuals, sensitivities)
 
 
 def _taylor_checks(net: Flow, whole: Taylor, parts: Mapping[str, Taylor]) -> Iterator[Check]:
-    yield _at_least("slope of |J(u + e w) - J(u)|", whole.slope0, 1, 0.5)
-    yield _second_order(net, "slope of |J(u + e w) - J(u) - e <g, w>|", whole)
+    yield _check_at_least("slope of |J(u + e w) - J(u)|", whole.slope0, 1, 0.5)
+    yield _check_second_order(net, "slope of |J(u + e w) - J(u) - e <g, w>|", whole)
     alone = {
-        part: _second_order(net, f"the same for {', '.join(parts)} alone, least for {part}", test)
+        part: _check_second_order(net, f"the same for {', '.join(parts)} alone, least for {part}", test)
         for part, test in parts.items()
     }
     yield min(alone.values(), key=lambda check: (check.passed is not False, math.isnan(check.value), check.value))
 
 
-def _second_order(net: Flow, name: str, test: Taylor) -> Check:
+def _check_second_order(net: Flow, name: str, test: Taylor) -> Check:
     error = 1e-6 if net.dtype == np.float64 else 1e-3
-    check = _at_least(name, test.slope1, 2, 1.5)
-    right = bool(test.error <= error)
+    check = _check_at_least(name, test.slope1, 2, 1.5)
+    is_accurate = bool(test.error <= error)
     expected = f"{check.expected[:-1]}, or <g, w> right to {error:.0e})" if check.passed is not None else check.expected
-    return check._replace(expected=expected, passed=right or check.passed)
+    return check._replace(expected=expected, passed=is_accurate or check.passed)
 
 
-def _symplectic_pair(net: Flow) -> Check:
+def _check_symplectic_pair(net: Flow) -> Check:
     name = "symplecticity of the tableau and its partner"
     if not net.residual:
         return Check(name, math.nan, "no tableau: feed-forward", None)
     if not net.tableau.b.all():
         return Check(name, math.nan, "no partner: a weight is 0, the general adjoint is used", None)
     largest = max(1.0, float(np.abs(net.tableau.adjoint().A).max()))
-    return _at_most(name, identities.symplecticity_defect(net.tableau), 8 * largest * float(np.finfo(np.float64).eps))
+    return _check_at_most(
+        name, identities.symplecticity_defect(net.tableau), 8 * largest * float(np.finfo(np.float64).eps)
+    )
 
 
-def _order(net: Flow, converging: Convergence) -> Check:
+def _check_order(net: Flow, converging: Convergence) -> Check:
     name = "order of convergence of the flow"
     if converging.reason:
         return Check(name, math.nan, f"not measured: {converging.reason}", None)
-    if ACTIVATIONS[net.activation].kinked:
+    if ACTIVATIONS[net.activation].nonsmooth:
         return Check(name, converging.order, "none: the field has kinks", None)
     order = net.tableau.order
-    return _at_least(name, converging.order, order, min(order - 0.5, 0.85 * order))
+    return _check_at_least(name, converging.order, order, min(order - 0.5, 0.85 * order))
 
 
-def _at_most(name: str, value: float, limit: float) -> Check:
+def _check_at_most(name: str, value: float, limit: float) -> Check:
     return Check(name, value, f"at most {limit:.2g}", value <= limit)
 
 
-def _at_least(name: str, value: float, theory: int, limit: float) -> Check:
+def _check_at_least(name: str, value: float, theory: int, limit: float) -> Check:
     if math.isnan(value):
         return Check(name, value, f"{theory}, but all is below roundoff", None)
     return Check(name, value, f"{theory} (at least {limit:.2g})", value >= limit)

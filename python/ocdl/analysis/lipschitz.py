@@ -1,4 +1,4 @@
-"""A bound of the Lipschitz constant of the flow, from the controls alone."""
+"""Bound the Lipschitz constant of the flow from the controls alone."""
 
 from __future__ import annotations
 
@@ -22,18 +22,29 @@ def _norms(K: FloatArray) -> FloatArray:
     return norms
 
 
-# A Lipschitz constant in y of each field that is swept, from its matrices and the steepest slope of its activation.
-FIELD_BOUNDS: dict[str, Callable[[FloatArray, float], FloatArray]] = {
-    "dense": lambda K, steepest: _norms(K) * steepest,
-    "hamiltonian": lambda K, steepest: _norms(K) ** 2 * steepest,
+def _mlp_bound(parts: dict[str, FloatArray], steepest: float) -> FloatArray:
+    return _norms(parts["V"]) * steepest * _norms(parts["K"]) + _norms(parts["A"])
+
+
+# A Lipschitz constant in y of each field that is swept, from its parts and the steepest slope of its activation. A
+# polynomial has none.
+FIELD_BOUNDS: dict[str, Callable[[dict[str, FloatArray], float], FloatArray]] = {
+    "dense": lambda parts, steepest: _norms(parts["K"]) * steepest,
+    "hamiltonian": lambda parts, steepest: _norms(parts["K"]) ** 2 * steepest,
+    "mlp": _mlp_bound,
 }
+
+
+def _list_bounded_fields() -> list[str]:
+    return [name for name, field in FIELDS.items() if field.swept_as in FIELD_BOUNDS]
 
 
 def lipschitz_bound(net: Flow, u: Controls) -> float:
     """Return an upper bound of the Lipschitz constant of the flow x -> y[N], from the controls alone.
 
     With Lipschitz constants L_i of the field at the stages of a layer, ``L_i = |K[j, i]|_2 sup|sigma'|`` for the dense
-    field, differences of states grow at most by ::
+    field and ``|V[j, i]|_2 |K[j, i]|_2 sup|sigma'| + |A[j, i]|_2`` for the field "mlp", differences of states grow at
+    most by ::
 
         1 + |h[j]| sum_i |w[i]| L_i r_i,    r = (I - M)^-1 (1, ..., 1),    M[i, l] = |h[j]| |A[i, l]| L_l
 
@@ -53,7 +64,7 @@ def lipschitz_bound(net: Flow, u: Controls) -> float:
     Raises
     ------
     TypeError, ValueError
-        If the controls do not fit the network.
+        If the controls do not fit the network, or its field has no Lipschitz constant, as "polynomial".
 
     Examples
     --------
@@ -65,8 +76,11 @@ def lipschitz_bound(net: Flow, u: Controls) -> float:
     """
     swept_as = FIELDS[net.field].swept_as
     if swept_as not in FIELD_BOUNDS:
-        raise ValueError(f"no Lipschitz constant is known for the field {net.field!r}")
-    L = FIELD_BOUNDS[swept_as](net._swept_parts(u)["K"], ACTIVATIONS[net.activation].steepest)
+        raise ValueError(
+            f"lipschitz_bound: field={net.field!r} has no Lipschitz constant, {', '.join(_list_bounded_fields())} have"
+        )
+    L = FIELD_BOUNDS[swept_as](net._swept_parts(u), ACTIVATIONS[net.activation].steepest)
+    L = L[net._sets_of(slice(None))]
     if not net.residual:
         return float(np.prod(L))
     stages = L if net.stage_controls else np.repeat(L[:, None], net.stages, axis=1)
@@ -74,7 +88,7 @@ def lipschitz_bound(net: Flow, u: Controls) -> float:
 
 
 def step_bound(tableau: Tableau, h: float, L: FloatArray) -> float:
-    """Return how much a step of size `h` enlarges differences at most, with Lipschitz constants L of its stages."""
+    """Return the largest factor by which a step of size `h` enlarges differences; L bounds each stage."""
     M = h * np.abs(tableau.A) * L
     if np.abs(np.linalg.eigvals(M)).max() >= 1:
         return math.inf

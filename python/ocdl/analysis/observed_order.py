@@ -1,4 +1,4 @@
-"""The order with which the flow of a network converges when its steps become smaller."""
+"""Measure the order with which a flow converges as its steps become smaller."""
 
 from __future__ import annotations
 
@@ -16,18 +16,37 @@ from ocdl.model.flow import Flow
 
 SAMPLES = 50  # at most: all of them have the same order
 FINEST = 128  # times as many layers
-ENOUGH_CONTROLS = 5_000_000  # of a refined network, unless it takes more for the two refinements that an order needs
-MOST_CONTROLS = 50_000_000
+ENOUGH_CONTROLS = 5_000_000  # of a refined network, unless the two refinements that an order needs take more
+MAX_CONTROLS = 50_000_000
 SETTLED = 0.5  # by which the last two orders may differ
-CLOSE = 0.1  # of the largest state: flows that differ by more say nothing of an order yet
+CLOSE = 0.1  # fraction of the largest state: larger differences do not show the order yet
 ABOVE_NOISE = 1000.0  # roundoffs of the states that a difference must be above
 
 
 class Convergence(NamedTuple):
-    """Differences of the flows with n and 2 n layers, for these n, and the order with which the last two fall.
+    """The observed order of a method, from the differences of the flows with n and 2 n layers.
 
-    The order is NaN, and `reason` says why, where there is no time, no common ODE, nothing above roundoff, or where the
-    steps are so long that the differences do not fall regularly yet.
+    Attributes
+    ----------
+    layers : ndarray of shape (k,)
+        The numbers n of layers.
+    differences : ndarray of shape (k,)
+    order : float
+        The order with which the last two fall; NaN for a feed-forward network, without a common ODE, if all
+        differences are roundoff, or if the steps are too long for the differences to fall regularly.
+    reason : str
+        Why the order is NaN.
+
+    Examples
+    --------
+    >>> import numpy as np, ocdl
+    >>> net = ocdl.Network(2, 10)
+    >>> report = net.certify(net.init(random_state=0), np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1])
+    >>> found = report.convergence
+    >>> isinstance(found, ocdl.Convergence), len(found.layers) == len(found.differences), found.reason
+    (True, True, '')
+    >>> round(found.order)
+    1
     """
 
     layers: LabelArray
@@ -37,18 +56,18 @@ class Convergence(NamedTuple):
 
 
 def convergence(net: Flow, u: Controls, X: ArrayLike) -> Convergence:
-    """Return how flows of networks with the same ODE and ever smaller steps approach each other, in float64."""
+    """Measure in float64 how flows of the same ODE converge as their steps become smaller."""
     if not net.residual:
-        return _none("a feed-forward network has no time")
+        return _without_order("a feed-forward network has no time")
     if net.stage_controls:
-        return _none("stages with controls of their own have no common ODE")
+        return _without_order("stages with controls of their own have no common ODE")
     exact = replace(net, dtype=np.dtype(np.float64), time_steps="free")
     v, rows = exact.from_vector(u.to_vector()), np.asarray(X, dtype=np.float64)[:SAMPLES]
     before = exact.final_state(v, rows)
     size = float(np.abs(before).max())
     noise = ABOVE_NOISE * float(np.finfo(np.float64).eps) * max(1.0, size)
     differences: list[float] = []
-    finest = min(FINEST, max(4, ENOUGH_CONTROLS // net.n_controls)) if 4 * net.n_controls <= MOST_CONTROLS else 1
+    finest = min(FINEST, max(4, ENOUGH_CONTROLS // net.n_controls)) if 4 * net.n_controls <= MAX_CONTROLS else 1
     factor = 1
     while 2 * factor <= finest:
         factor *= 2
@@ -69,5 +88,5 @@ def convergence(net: Flow, u: Controls, X: ArrayLike) -> Convergence:
     return Convergence(layers, found, float(orders[-1]), "")
 
 
-def _none(reason: str) -> Convergence:
+def _without_order(reason: str) -> Convergence:
     return Convergence(np.empty(0, np.int64), np.empty(0), math.nan, reason)

@@ -10,7 +10,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
-from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
+from ocdl.model.objective import Objective
 
 __all__ = ["gauss_newton_product", "hamiltonian_hessian", "hessian_product"]
 
@@ -20,7 +20,8 @@ def hessian_product(
     u: Controls,
     X: ArrayLike,
     y: ArrayLike,
-    objective: Objective,
+    objective: Objective | None = None,
+    *,
     du: Controls,
     sample_weight: ArrayLike | None = None,
 ) -> Controls:
@@ -37,10 +38,11 @@ def hessian_product(
     X : array_like of shape (samples, features)
     y : array_like of shape (samples,) or (samples, outputs)
         The targets, as for `Network.value`.
-    objective : Objective
-    sample_weight : array_like of shape (samples,), optional
+    objective : Objective, optional
+        Default: ``Objective()``.
     du : Controls
         The direction.
+    sample_weight : array_like of shape (samples,), optional
 
     Returns
     -------
@@ -49,7 +51,7 @@ def hessian_product(
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit the network, or the loss is one of the user's own, whose curvature nobody knows.
+        If an argument does not fit the network, or the loss is a custom one, without second derivatives.
     FloatingPointError
         If the flow leaves the finite range; the message names the sample and the layer.
 
@@ -60,8 +62,8 @@ def hessian_product(
     >>> import numpy as np, ocdl
     >>> net = ocdl.Network(2, 10, tableau="kutta4", time_steps="free")
     >>> u, v, w = (net.init(random_state=seed) for seed in range(3))
-    >>> X, y, obj = np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1], ocdl.Objective()
-    >>> Hv, Hw = net.hessian_product(u, X, y, obj, v), net.hessian_product(u, X, y, obj, w)
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1]
+    >>> Hv, Hw = (net.hessian_product(u, X, y, du=du) for du in (v, w))
     >>> bool(np.isclose(w.dot(Hv), v.dot(Hw), rtol=1e-12))
     True
     """
@@ -73,14 +75,15 @@ def gauss_newton_product(
     u: Controls,
     X: ArrayLike,
     y: ArrayLike,
-    objective: Objective,
+    objective: Objective | None = None,
+    *,
     du: Controls,
     sample_weight: ArrayLike | None = None,
 ) -> Controls:
     """Return the Gauss-Newton matrix of J at u times the direction `du`.
 
     With the outputs z and their derivative Z with respect to the controls it is the sum of ``Z^T D Z`` over the
-    samples, weighted and reduced as the losses are, plus the Hessian of the regulariser: positive semidefinite.
+    samples, weighted and reduced as the losses are, plus the Hessian of the penalties: positive semidefinite.
     For the cross entropy, D is its second derivative with respect to z. The squared loss is not convex in z: its D
     is diagonal with the entries C'(z)^2, the square of the residual's derivative. Where the outputs depend linearly
     on the controls, the matrix of the cross entropy is its Hessian. Cost and conventions are those of
@@ -92,10 +95,11 @@ def gauss_newton_product(
     X : array_like of shape (samples, features)
     y : array_like of shape (samples,) or (samples, outputs)
         The targets, as for `Network.value`.
-    objective : Objective
-    sample_weight : array_like of shape (samples,), optional
+    objective : Objective, optional
+        Default: ``Objective()``.
     du : Controls
         The direction.
+    sample_weight : array_like of shape (samples,), optional
 
     Returns
     -------
@@ -104,7 +108,7 @@ def gauss_newton_product(
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit the network, or the loss is one of the user's own, whose curvature nobody knows.
+        If an argument does not fit the network, or the loss is a custom one, without second derivatives.
     FloatingPointError
         If the flow leaves the finite range; the message names the sample and the layer.
 
@@ -116,7 +120,7 @@ def gauss_newton_product(
     >>> net = ocdl.Network(2, 10)
     >>> u, v = net.init(random_state=0), net.init(random_state=1)
     >>> X, y, objective = np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1], ocdl.Objective("cross_entropy")
-    >>> v.dot(net.gauss_newton_product(u, X, y, objective, v)) >= 0
+    >>> v.dot(net.gauss_newton_product(u, X, y, objective, du=v)) >= 0
     True
     """
     return net._curvature_product(u, X, y, objective, du, sample_weight, "gauss_newton")
@@ -127,7 +131,8 @@ def hamiltonian_hessian(
     u: Controls,
     X: ArrayLike,
     y: ArrayLike,
-    objective: Objective = DEFAULT_OBJECTIVE,
+    objective: Objective | None = None,
+    *,
     layer: int = 0,
     sample_weight: ArrayLike | None = None,
 ) -> FloatArray:
@@ -138,7 +143,8 @@ def hamiltonian_hessian(
         H(K, b) = sum over samples and stages i of <g_i, f(y_i, (K, b))>
 
     with the stage states y_i of `forward` and the g_i of `adjoint` held fixed. For Euler's method it is
-    <p[j+1], f(y[j], (K, b))>, and always ``dJ/d(K, b) = h[j] dH/d(K, b)``, up to the regulariser. It is not the
+    <p[j+1], f(y[j], (K, b))>, and always ``dJ/d(K, b) = h[j] dH/d(K, b)``, up to the penalties, summed over
+    the layers that share (K, b). It is not the
     block of the Hessian of J that belongs to the layer: states and costates do not follow the controls. Computed
     in float64, for the field "dense" and explicit methods.
 
@@ -148,7 +154,8 @@ def hamiltonian_hessian(
     X : array_like of shape (samples, features)
     y : array_like of shape (samples,) or (samples, outputs)
         The targets, as for `Network.value`.
-    objective : Objective
+    objective : Objective, optional
+        Default: ``Objective()``.
     layer : int
         From 0 to n_layers - 1.
     sample_weight : array_like of shape (samples,), optional
@@ -178,12 +185,13 @@ def hamiltonian_hessian(
             "hamiltonian_hessian takes networks with field='dense' and an explicit tableau, "
             f"got field={net.field!r} and tableau={net.tableau.name or net.tableau!r}"
         )
-    if validation.integer(layer, "layer", least=0) >= net.n_layers:
+    if validation.integer(layer, "layer", minimum=0) >= net.n_layers:
         raise ValueError(f"layer must be at most {net.n_layers - 1}, got {layer}")
-    p = net.adjoint(u, X, y, objective, sample_weight)[layer + 1]
+    p = net.adjoint(u, X, y, objective, sample_weight=sample_weight)[layer + 1]
     state = net.forward(u, X).states[layer]
     h = float(u.h[layer]) if net.residual else 1.0
-    K, b = (part[layer] if net.stage_controls else [part[layer]] * net.stages for part in (u.K, u.b))
+    interval = net.layer_sets[layer]
+    K, b = (part[interval] if net.stage_controls else [part[interval]] * net.stages for part in (u.K, u.b))
     K, b, state, p = (np.asarray(part, np.float64) for part in (K, b, state, p))
     hessians = _stage_hessians(net, h, K, b, state, p)
     return hessians if net.stage_controls else hessians.sum(axis=0)

@@ -1,4 +1,4 @@
-"""How much a sample matters: the derivative of its loss, and how far its prediction is from another one."""
+"""Sensitivity of losses to the data, and perturbations that change predictions."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
-from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective, decided
+from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective, predict_class
 
-__all__ = ["Flips", "sensitivity", "smallest_flip"]
+__all__ = ["MinimalPerturbation", "minimal_perturbation", "sensitivity"]
 
-MOST_HALVINGS = 60  # beyond, nothing but roundoff would change
+MAX_HALVINGS = 60  # more would only change roundoff
 
 
 @dataclass(frozen=True, eq=False)
-class Flips:
-    """Perturbations that change predictions, as `Network.smallest_flip` finds them.
+class MinimalPerturbation:
+    """The smallest perturbations that change predictions; returned by `Network.minimal_perturbation`.
 
     Attributes
     ----------
     distance : ndarray of shape (samples,)
         How far each sample is moved; infinite where no change was found.
     direction : ndarray of shape (samples, features)
-        Where to, of length 1; zero where the gradient is.
+        The unit direction; zero where the gradient is zero.
     X : ndarray of shape (samples, features)
         The moved samples, ``X + distance * direction``; NaN where no change was found.
 
@@ -36,10 +36,10 @@ class Flips:
     --------
     >>> import ocdl
     >>> net = ocdl.Network(1, 1)
-    >>> flips = net.smallest_flip(net.controls(W=[[1.0]]), [[0.25], [-3.0]])
-    >>> flips
-    <Flips: 1 of 2 predictions can be changed, the nearest at 0.25>
-    >>> flips.distance.round(5).tolist(), flips.direction.tolist(), bool(flips.X[0, 0] <= 0)
+    >>> perturbation = net.minimal_perturbation(net.controls(W=[[1.0]]), [[0.25], [-3.0]])
+    >>> perturbation
+    <MinimalPerturbation: 1 of 2 predictions can be changed, the nearest at 0.25>
+    >>> perturbation.distance.round(5).tolist(), perturbation.direction.tolist(), bool(perturbation.X[0, 0] <= 0)
     ([0.25, inf], [[-1.0], [1.0]], True)
     """
 
@@ -48,7 +48,7 @@ class Flips:
     X: FloatArray
 
     def __repr__(self) -> str:
-        return f"<Flips: {self._summary()}>"
+        return f"<MinimalPerturbation: {self._summary()}>"
 
     def _summary(self) -> str:
         found = np.isfinite(self.distance)
@@ -56,9 +56,7 @@ class Flips:
         return f"{found.sum()} of {len(found)} predictions can be changed{nearest}"
 
 
-def sensitivity(
-    net: Flow, u: Controls, X: ArrayLike, y: ArrayLike, objective: Objective = DEFAULT_OBJECTIVE
-) -> FloatArray:
+def sensitivity(net: Flow, u: Controls, X: ArrayLike, y: ArrayLike, objective: Objective | None = None) -> FloatArray:
     """Return the derivative of each sample's loss with respect to the sample, (samples, features).
 
     It is the costate p[0] without the weights of the mean: a large row is a sample whose loss a small perturbation
@@ -70,8 +68,8 @@ def sensitivity(
     X : array_like of shape (samples, features)
     y : array_like of shape (samples,) or (samples, outputs)
         The targets, as for `Network.value`.
-    objective : Objective
-        Only its loss counts.
+    objective : Objective, optional
+        Default: ``Objective()``. Only its loss counts.
 
     Returns
     -------
@@ -80,7 +78,7 @@ def sensitivity(
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit the network; the message names it, what came and what is accepted.
+        If an argument does not fit the network; the message names it, the given value and what is accepted.
     FloatingPointError
         If the flow leaves the finite range; the message names the sample and the layer.
 
@@ -92,16 +90,16 @@ def sensitivity(
     >>> u = net.init(random_state=0)
     >>> most_sensitive = np.argmax(np.linalg.norm(net.sensitivity(u, X, y), axis=1))
     """
-    each = replace(objective, reduction="sum", regulariser=None)
+    each = replace(DEFAULT_OBJECTIVE if objective is None else objective, reduction="sum", penalties=())
     rows = net._samples(X)
-    derivative = net.pull_back(u, rows, each.slopes(net.predict(u, rows), y)).X
+    derivative = net.vjp(u, rows, output_cotangents=each.output_grad(net.predict(u, rows), y)).X
     assert derivative is not None
     return derivative
 
 
-def smallest_flip(
+def minimal_perturbation(
     net: Flow, u: Controls, X: ArrayLike, *, radius: float = 1.0, steps: int = 64, tol: float = 1e-6
-) -> Flips:
+) -> MinimalPerturbation:
     """Return the smallest perturbation along the gradient that changes each prediction.
 
     A sample of predicted class c moves along the straight line of steepest descent of the margin ``z_c - z_k`` (with
@@ -113,7 +111,7 @@ def smallest_flip(
     u : Controls
     X : array_like of shape (samples, features)
     radius : float
-        How far to look.
+        The largest distance to search.
     steps : int
         Points of the grid. A stretch of another prediction shorter than ``radius / steps`` may be missed.
     tol : float
@@ -121,13 +119,13 @@ def smallest_flip(
 
     Returns
     -------
-    Flips
+    MinimalPerturbation
         The moved samples are predicted differently, to the last bit of their coordinates.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit the network; the message names it, what came and what is accepted.
+        If an argument does not fit the network; the message names it, the given value and what is accepted.
     FloatingPointError
         If the flow leaves the finite range; the message names the sample and the layer.
 
@@ -136,21 +134,21 @@ def smallest_flip(
     >>> import ocdl
     >>> net = ocdl.Network(1, 1)
     >>> u = net.controls(W=[[1.0]])  # class 1 where x > 0
-    >>> net.smallest_flip(u, [[0.25], [-3.0]]).distance.round(5).tolist()
+    >>> net.minimal_perturbation(u, [[0.25], [-3.0]]).distance.round(5).tolist()
     [0.25, inf]
     """
     rows = validation.samples(X, net.n_features, net.dtype)
     radius, tol = validation.positive(radius, "radius"), validation.positive(tol, "tol")
-    steps = validation.integer(steps, "steps", least=1)
-    before = decided(net.predict(u, rows))
-    direction = _descent(net, u, rows, before)
+    steps = validation.integer(steps, "steps", minimum=1)
+    before = predict_class(net.predict(u, rows))
+    direction = _descent_directions(net, u, rows, before)
 
-    def moved(which: LabelArray, distance: FloatArray) -> FloatArray:
-        there: FloatArray = (rows[which] + distance[:, None] * direction[which]).astype(net.dtype)
-        return there
+    def move(which: LabelArray, distance: FloatArray) -> FloatArray:
+        result: FloatArray = (rows[which] + distance[:, None] * direction[which]).astype(net.dtype)
+        return result
 
-    def changed(which: LabelArray, distance: FloatArray) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = decided(net.predict(u, moved(which, distance))) != before[which]
+    def is_changed(which: LabelArray, distance: FloatArray) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = predict_class(net.predict(u, move(which, distance))) != before[which]
         return found
 
     high = np.full(len(rows), math.inf)
@@ -158,23 +156,23 @@ def smallest_flip(
     for step in range(1, steps + 1):
         if len(waiting) == 0:
             break
-        found = changed(waiting, np.full(len(waiting), radius * step / steps))
+        found = is_changed(waiting, np.full(len(waiting), radius * step / steps))
         high[waiting[found]] = radius * step / steps
         waiting = waiting[~found]
     flipped = np.flatnonzero(np.isfinite(high))
     low = high[flipped] - radius / steps
-    halvings = min(math.ceil(-math.log2(tol) - math.log2(steps)), MOST_HALVINGS)
+    halvings = min(math.ceil(-math.log2(tol) - math.log2(steps)), MAX_HALVINGS)
     for _ in range(halvings if len(flipped) else 0):
         middle = (low + high[flipped]) / 2
-        beyond = changed(flipped, middle)
+        beyond = is_changed(flipped, middle)
         high[flipped[beyond]] = middle[beyond]
         low[~beyond] = middle[~beyond]
     target = np.full_like(rows, math.nan)
-    target[flipped] = moved(flipped, high[flipped])
-    return Flips(high, direction, target)
+    target[flipped] = move(flipped, high[flipped])
+    return MinimalPerturbation(high, direction, target)
 
 
-def _descent(net: Flow, u: Controls, rows: FloatArray, before: LabelArray) -> FloatArray:
+def _descent_directions(net: Flow, u: Controls, rows: FloatArray, before: LabelArray) -> FloatArray:
     """Return the unit vector of steepest descent of the margin that is lost first, for each row."""
     nearest = np.full(len(rows), math.inf)
     direction = np.zeros(rows.shape)
@@ -183,12 +181,12 @@ def _descent(net: Flow, u: Controls, rows: FloatArray, before: LabelArray) -> Fl
         for k in range(max(net.n_outputs, 2)):
             if k == c:
                 continue
-            margin, slope = _margin(net, u, rows[own], int(c), k)
-            steepness = np.linalg.norm(slope, axis=1)
-            distance = np.divide(margin, steepness, out=np.full(len(own), math.inf), where=steepness > 0)
+            margin, gradient = _margin(net, u, rows[own], int(c), k)
+            norms = np.linalg.norm(gradient, axis=1)
+            distance = np.divide(margin, norms, out=np.full(len(own), math.inf), where=norms > 0)
             closer = distance < nearest[own]
             nearest[own[closer]] = distance[closer]
-            direction[own[closer]] = -slope[closer] / steepness[closer, None]
+            direction[own[closer]] = -gradient[closer] / norms[closer, None]
     return direction
 
 
@@ -200,6 +198,6 @@ def _margin(net: Flow, u: Controls, rows: FloatArray, c: int, k: int) -> tuple[F
     else:
         coefficients[[c, k]] = 1, -1
     margin = net.predict(u, rows).astype(np.float64) @ coefficients
-    gradient = net.pull_back(u, rows, np.tile(coefficients, (len(rows), 1))).X
+    gradient = net.vjp(u, rows, output_cotangents=np.tile(coefficients, (len(rows), 1))).X
     assert gradient is not None
     return margin, gradient.astype(np.float64)

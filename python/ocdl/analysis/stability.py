@@ -1,4 +1,4 @@
-"""How much a network's flow stretches small variations, layer by layer."""
+"""Measure how a flow stretches small variations, layer by layer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ocdl.model.flow import Flow
 
 __all__ = ["Stability", "stability"]
 
-MOST_ROWS = 40  # that a notebook shows; print shows all
-ENTRIES = 2**22  # of Jacobians that are held at a time, however many samples and layers there are
+MAX_ROWS = 40  # in a notebook; print shows all
+ENTRIES = 2**22  # of Jacobians in memory at a time
 COLUMNS = ("layer", "step", "growth", "total growth", "log norm", "abscissa")
 
 
@@ -26,7 +26,7 @@ COLUMNS = ("layer", "step", "growth", "total growth", "log norm", "abscissa")
 class Stability:
     """How a network's flow treats small variations of the state; prints as a table.
 
-    Made by `Network.stability`. All values are the largest over the samples.
+    Returned by `Network.stability`. All values are the largest over the samples.
 
     Attributes
     ----------
@@ -82,8 +82,8 @@ class Stability:
 
     def _repr_html_(self) -> str:
         rows = [(str(layer), *(f"{number:.4g}" for number in row)) for layer, row in self._rows()]
-        if len(rows) > MOST_ROWS:
-            rows = [*rows[: MOST_ROWS // 2], ("...",) * len(rows[0]), *rows[-(MOST_ROWS // 2) :]]
+        if len(rows) > MAX_ROWS:
+            rows = [*rows[: MAX_ROWS // 2], ("...",) * len(rows[0]), *rows[-(MAX_ROWS // 2) :]]
         return markup.table(COLUMNS, rows)
 
     def _rows(self) -> Iterator[tuple[int, tuple[float, ...]]]:
@@ -129,10 +129,10 @@ def stability(net: Flow, u: Controls, X: ArrayLike) -> Stability:
     """
     if not net.residual:
         raise ValueError("stability needs a network with residual=True: a feed-forward network has no flow")
-    return _stability_along(net, u, net.forward(u, X).states)
+    return _measure_stability(net, u, net.forward(u, X).states)
 
 
-def _stability_along(net: Flow, u: Controls, states: FloatArray) -> Stability:
+def _measure_stability(net: Flow, u: Controls, states: FloatArray) -> Stability:
     """Return the stability of the flow along these states, (layers + 1, samples, dim)."""
     growth, total_growth, log_norm, abscissa = np.full((4, net.n_layers), -np.inf)
     samples_at_once = max(1, ENTRIES // net.dim**2)
@@ -145,18 +145,18 @@ def _stability_along(net: Flow, u: Controls, states: FloatArray) -> Stability:
             steps = _step_jacobians(net, u, y, layers)
             fields = _field_jacobians(net, u, y, layers)
             symmetric = 0.5 * (fields + fields.swapaxes(-2, -1))
-            _raise_to(growth[layers], _norms(steps))
-            _raise_to(log_norm[layers], np.linalg.eigvalsh(symmetric)[..., -1])
-            _raise_to(abscissa[layers], np.linalg.eigvals(fields).real)
+            _update_maximum(growth[layers], _norms(steps))
+            _update_maximum(log_norm[layers], np.linalg.eigvalsh(symmetric)[..., -1])
+            _update_maximum(abscissa[layers], np.linalg.eigvals(fields).real)
             with np.errstate(over="ignore", invalid="ignore"):
                 for layer, jacobians in enumerate(steps):
                     total = steps[layer] = jacobians @ total
-            _raise_to(total_growth[layers], _norms(steps))
+            _update_maximum(total_growth[layers], _norms(steps))
     return Stability(u.h.astype(np.float64), growth, total_growth, log_norm, abscissa)
 
 
-def _raise_to(largest: FloatArray, numbers: FloatArray) -> None:
-    """Let `largest`, (layers,), be no less than the largest of these numbers, (layers, ...)."""
+def _update_maximum(largest: FloatArray, numbers: FloatArray) -> None:
+    """Replace `largest`, (layers,), by its maximum with these numbers, (layers, ...), in place."""
     np.maximum(largest, numbers.reshape(len(largest), -1).max(axis=1), out=largest)
 
 
@@ -170,37 +170,44 @@ def _norms(jacobians: FloatArray) -> FloatArray:
 
 def _step_jacobians(net: Flow, u: Controls, y: FloatArray, layers: slice) -> FloatArray:
     """Return dy[j+1]/dy[j] of these layers at the states y, (layers, samples, dim, dim)."""
-    parts = {part.name: getattr(u, part.name)[layers] for part in net.parts if part.role != "readout"}
-    return _jacobians(net, parts, y[layers], {})
+    steps = {part.name: getattr(u, part.name)[layers] for part in net.parts if part.role == "steps"}
+    return _jacobians(net, _field_parts(net, u, layers) | steps, y[layers], {})
+
+
+def _field_parts(net: Flow, u: Controls, layers: slice) -> dict[str, FloatArray]:
+    """Return the field's controls of these layers, one entry per layer, also where layers share them."""
+    sets = net._sets_of(layers)
+    return {part.name: getattr(u, part.name)[sets] for part in net.parts if part.role == "field"}
 
 
 def _field_jacobians(net: Flow, u: Controls, y: FloatArray, layers: slice) -> FloatArray:
     """Return df/dy of these layers at the states y, (layers, sets of controls in a layer, samples, dim, dim)."""
-    parts = {part.name: getattr(u, part.name)[layers] for part in net.parts if part.role == "field"}
+    parts = _field_parts(net, u, layers)
     sets = [parts]
     if net.stage_controls:
         sets = [{name: part[:, i] for name, part in parts.items()} for i in range(net.stages)]
     # One Euler step of size 1 has the Jacobian I + df/dy.
     changes = {"tableau": "euler", "stage_controls": False, "horizon": 1.0}
-    found = [_jacobians(net, controls, y[layers], changes) for controls in sets]
-    return np.stack(found, axis=1) - np.eye(net.dim)
+    jacobians = [_jacobians(net, controls, y[layers], changes) for controls in sets]
+    return np.stack(jacobians, axis=1) - np.eye(net.dim)
 
 
 def _jacobians(net: Flow, parts: dict[str, FloatArray], y: FloatArray, changes: dict[str, Any]) -> FloatArray:
     """Return the derivatives of the state after a layer by the state before it, (layers, samples, dim, dim).
 
-    `parts` has the controls of each layer; one network of a single layer is swept with one after the other.
+    `parts` has the controls of each layer; a single-layer network evaluates them one after the other.
     """
     layers, samples, dim = y.shape
-    sizes = {"n_features": dim, "augment": 0, "n_layers": 1, "n_outputs": 1, "time_steps": "fixed"}
+    sizes = {"n_features": dim, "augment": 0, "n_layers": 1, "n_outputs": 1}
+    sizes |= {"time_steps": "fixed", "control_intervals": None}
     single = type(net)(**(net._arguments() | sizes | changes))
     u = single.controls()
-    own = {name: getattr(u, name) for name in parts}
+    buffers = {name: getattr(u, name) for name in parts}
     directions = np.tile(np.eye(dim, dtype=net.dtype), (samples, 1))
     jacobians = np.empty((layers, samples, dim, dim))
     for layer in range(layers):
         for name, part in parts.items():
-            own[name][0] = part[layer]
+            buffers[name][0] = part[layer]
         rows = np.repeat(y[layer], dim, axis=0)
         columns = single._core_network.tangent(u._vector, rows, None, directions)[1]
         if not np.isfinite(columns).all():

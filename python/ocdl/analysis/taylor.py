@@ -1,4 +1,4 @@
-"""Taylor remainders: whether a number is the derivative of a function along a line."""
+"""Taylor remainders: check a derivative of a function along a line."""
 
 from __future__ import annotations
 
@@ -10,20 +10,41 @@ import numpy as np
 
 from ocdl.base.validation import FloatArray
 
-RATIO = 4.0  # of two step sizes after each other
+RATIO = 4.0  # of successive step sizes
 SMALLEST = {"float64": 19, "float32": 8}  # steps down to RATIO^-n: below, the roundoff of the derivative shows
 TAIL = RATIO ** -np.arange(20.0, 24.0)  # step sizes whose remainders are the roundoff of the function
-FITTED = 5  # steps that the slope is fitted to, the smallest ones above the roundoff: there the asymptotics hold
-ABOVE_NOISE = 100.0  # so many times larger than the roundoff is a remainder that is fitted
+FITTED = 5  # number of steps for the fit of the slope: the smallest ones above the roundoff, where the asymptotics hold
+ABOVE_NOISE = 100.0  # multiple of the roundoff above which remainders are fitted
 
 
 class Taylor(NamedTuple):
-    """Remainders for the step sizes e, their slopes in a log-log plot (NaN: all is roundoff), and an error.
+    """Taylor remainders for the step sizes e, their slopes in a log-log plot, and an error.
 
-    The remainder of order 0 is |phi(e) - phi(0)|, slope 1 for a differentiable function; that of order 1 is
-    |phi(e) - phi(0) - e phi'(0)|, slope 2 if the derivative is right and 1 if it is not. Where the second derivative
-    happens to vanish or phi has kinks the slope may be another one, but |(phi(e) - phi(0)) / e - phi'(0)| is small for
-    some step and its neighbours; relative to |phi'(0)| it is the error.
+    The remainder of order 0 is ``|phi(e) - phi(0)|``, slope 1 for a differentiable function; that of order 1 is
+    ``|phi(e) - phi(0) - e phi'(0)|``, slope 2 if the derivative is right and 1 if it is not. Where the second
+    derivative happens to vanish or phi has kinks the slope may be another one, but
+    ``|(phi(e) - phi(0)) / e - phi'(0)|`` is small for some step and its neighbours; relative to ``|phi'(0)|`` it is the
+    error.
+
+    Attributes
+    ----------
+    steps : ndarray of shape (k,)
+    order0, order1 : ndarray of shape (k,)
+        The remainders.
+    slope0, slope1 : float
+        NaN: all remainders are roundoff.
+    error : float
+
+    Examples
+    --------
+    >>> import numpy as np, ocdl
+    >>> net = ocdl.Network(2, 10)
+    >>> report = net.certify(net.init(random_state=0), np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1])
+    >>> test = report.taylor
+    >>> isinstance(test, ocdl.Taylor), test.steps.shape == test.order0.shape == test.order1.shape
+    (True, True)
+    >>> round(test.slope0), round(test.slope1), test.error < 1e-6
+    (1, 2, True)
     """
 
     steps: FloatArray

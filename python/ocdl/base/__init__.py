@@ -1,1 +1,1 @@
-"""What every other room stands on: checks of what comes in, random numbers, threads."""
+"""The foundations that every other package uses: validation of arguments, random numbers, threads."""

@@ -1,4 +1,4 @@
-"""Keywords that do not exist: the TypeError says which one may be meant."""
+"""Refuse unknown keywords with a TypeError that suggests a known one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from ocdl.base.names import NO_ALIASES, did_you_mean
+from ocdl.base.names import NO_ALIASES, suggestion
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
@@ -15,7 +15,7 @@ Called = TypeVar("Called", bound=Callable[..., Any])
 def known_keywords(
     instead: Mapping[str, str] = NO_ALIASES, *, also: Callable[..., Any] | None = None
 ) -> Callable[[Called], Called]:
-    """Return a decorator of a function or a class: its calls refuse unknown keywords with a suggestion.
+    """Return a decorator for functions and classes whose calls refuse unknown keywords with a suggestion.
 
     ``train(optimizer=...)`` raises ``TypeError: train() got an unexpected keyword argument 'optimizer'; did you mean
     'optimiser'?``. Signature, name and docstring stay what they are.
@@ -23,38 +23,38 @@ def known_keywords(
     Parameters
     ----------
     instead : mapping
-        What to suggest for keywords that other libraries have, where no similar one exists here.
+        Suggestions for keywords of other libraries that have no similar name here.
     also : callable, optional
-        Who gets the keywords that the function passes on.
+        The callable that receives the keywords that the function passes on.
     """
 
     def decorate(called: Called) -> Called:
         if isinstance(called, type):
             kind = cast(Any, called)
-            kind.__init__ = _checked(kind.__init__, instead, also)
+            kind.__init__ = _check_calls(kind.__init__, instead, also)
             return called
-        return cast(Called, _checked(called, instead, also))
+        return cast(Called, _check_calls(called, instead, also))
 
     return decorate
 
 
-def _checked(
+def _check_calls(
     function: Callable[..., Any], instead: Mapping[str, str], also: Callable[..., Any] | None
 ) -> Callable[..., Any]:
-    known = dict.fromkeys([*_keywords(function), *(_keywords(also) if also else ())])
+    known = dict.fromkeys([*_list_keywords(function), *(_list_keywords(also) if also else ())])
 
     @wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         for keyword in keywords:
             if keyword not in known:
                 name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
-                hint = f"; did you mean {instead[keyword]!r}?" if keyword in instead else did_you_mean(keyword, known)
+                hint = f"; did you mean {instead[keyword]!r}?" if keyword in instead else suggestion(keyword, known)
                 raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}{hint}")
         return function(*args, **keywords)
 
     return call
 
 
-def _keywords(function: Callable[..., Any]) -> Iterable[str]:
+def _list_keywords(function: Callable[..., Any]) -> Iterable[str]:
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return [name for name, parameter in inspect.signature(function).parameters.items() if parameter.kind in kinds]

@@ -1,4 +1,4 @@
-"""HTML as notebooks show it: tables and small pictures, in the colours of the page that they stand on."""
+"""HTML for notebooks: tables and small pictures in the colours of the surrounding page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["facts", "paragraph", "picture", "table", "text"]
+__all__ = ["definition_table", "paragraph", "picture", "table", "text"]
 
 WIDTH = 420  # of a picture, in pixels
 NUMBER = re.compile(r"\s*[-+]?\d[\d.]*(e[-+]?\d+)?\s*")
@@ -18,7 +18,7 @@ def paragraph(text: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of plain texts, with the names of its columns.
+    """Return a table of plain texts with a header row.
 
     Examples
     --------
@@ -31,19 +31,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(content: str) -> str:
-    """Return a cell; a number stays on its line, which could else end behind the e of 1e-05."""
+    """Return a cell. Numbers do not wrap: a browser could break the line after the e of 1e-05."""
     style = ' style="white-space: nowrap"' if NUMBER.fullmatch(content) else ""
     return f"<td{style}>{escape(content)}</td>"
 
 
-def facts(title: str, rows: Iterable[tuple[str, str]]) -> str:
+def definition_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
     """Return a table with a name and a value in each row."""
     body = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>' for name, value in rows)
     return f"<table><caption>{escape(title)}</caption><tbody>{body}</tbody></table>"
 
 
 def picture(drawn: str, described: str, height: int) -> str:
-    """Return what was drawn as a picture, with words for those who do not see it."""
+    """Return an SVG picture with a description for screen readers."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         f'role="img" aria-label="{escape(described)}" style="max-width: 100%; height: auto; color: inherit">'
@@ -52,6 +52,6 @@ def picture(drawn: str, described: str, height: int) -> str:
 
 
 def text(x: float, y: float, words: str, anchor: str = "start") -> str:
-    """Return words in a picture, which start, end or have their middle at the place."""
+    """Return text in a picture, anchored at (x, y) with its start, middle or end."""
     style = f'font-size="12" font-family="sans-serif" fill="currentColor" text-anchor="{anchor}"'
     return f'<text x="{x:.0f}" y="{y:.0f}" {style}>{escape(words)}</text>'

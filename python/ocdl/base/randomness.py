@@ -1,4 +1,4 @@
-"""Random numbers: what `random_state` may be, and what it becomes."""
+"""Convert `random_state` to a source of random numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RandomSource = np.random.Generator | np.random.RandomState
 
 
 def random_source(random_state: Any) -> RandomSource:
-    """Return the source of random numbers: the one that is given, or a new one with this seed."""
+    """Return the given source of random numbers, or a new one with the given seed."""
     if isinstance(random_state, np.random.RandomState):
         return random_state
     try:
@@ -20,10 +20,10 @@ def random_source(random_state: Any) -> RandomSource:
     except (TypeError, ValueError) as error:
         raise type(error)(
             "random_state must be None, a whole number, a numpy Generator or RandomState, "
-            f"got {validation.shown(random_state)}"
+            f"got {validation.format_with_type(random_state)}"
         ) from error
 
 
-def seed_of(random_state: Any) -> int:
+def draw_seed(random_state: Any) -> int:
     """Return a seed for the core, drawn from the random state."""
     return int.from_bytes(random_source(random_state).bytes(7), "little")

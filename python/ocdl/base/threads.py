@@ -1,4 +1,4 @@
-"""ocdl's own number of threads."""
+"""The number of threads that ocdl uses."""
 
 import os
 import threading
@@ -10,8 +10,8 @@ from ocdl.base import validation
 
 __all__ = ["get_num_threads", "set_num_threads"]
 
-_chosen = threading.Event()  # by set_num_threads
-_here = threading.local()
+_was_set = threading.Event()  # by set_num_threads
+_thread_state = threading.local()
 
 
 def set_num_threads(k: int) -> None:
@@ -19,7 +19,7 @@ def set_num_threads(k: int) -> None:
 
     Samples are cut into blocks by the size of the problem alone, and J(u) and its gradient are the sums over the blocks
     in their order. So no bit of a result depends on `k`, nor on how many of the `k` threads an evaluation takes: as
-    many as pay. No other library is affected. A forked child stays at one thread, whatever is set there, because
+    many as pay. No other library is affected. A forked child stays at one thread, even if more are set there, because
     OpenMP's threads do not survive a fork.
 
     Parameters
@@ -41,9 +41,9 @@ def set_num_threads(k: int) -> None:
     1
     >>> ocdl.set_num_threads(before)
     """
-    name = f"set_num_threads({validation.written(k)}): the number of threads"
-    _core.set_num_threads(validation.integer(k, name, least=1))
-    _chosen.set()
+    name = f"set_num_threads({validation.format_value(k)}): the number of threads"
+    _core.set_num_threads(validation.integer(k, name, minimum=1))
+    _was_set.set()
 
 
 def get_num_threads() -> int:
@@ -64,21 +64,21 @@ def get_num_threads() -> int:
     return _core.get_num_threads()
 
 
-def are_threads_chosen() -> bool:
-    """Whether somebody has said how many threads there are: by a call, for a while, or by OMP_NUM_THREADS."""
-    return _chosen.is_set() or getattr(_here, "is_limited", False) or "OMP_NUM_THREADS" in os.environ
+def has_thread_limit() -> bool:
+    """Whether the number of threads is set: by `set_num_threads`, `limit_threads` or OMP_NUM_THREADS."""
+    return _was_set.is_set() or getattr(_thread_state, "is_limited", False) or "OMP_NUM_THREADS" in os.environ
 
 
 @contextmanager
-def limited_threads(k: int | None) -> Iterator[None]:
-    """Let the calling thread, and no other, use at most `k` threads for a while; None changes nothing."""
+def limit_threads(k: int | None) -> Iterator[None]:
+    """Limit the calling thread, and no other, to `k` threads within the context; None changes nothing."""
     if k is None:
         yield
         return
     _core.set_num_threads_here(k)
-    _here.is_limited = True
+    _thread_state.is_limited = True
     try:
         yield
     finally:
-        _here.is_limited = False
+        _thread_state.is_limited = False
         _core.set_num_threads_here(0)

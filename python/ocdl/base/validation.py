@@ -1,4 +1,4 @@
-"""Checks at the border: each names the argument, what came and what is accepted."""
+"""Validation of arguments: each error names the argument, the given value and what is accepted."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ocdl import _core
-from ocdl.base.names import NO_ALIASES, counted, did_you_mean, meant
+from ocdl.base.names import NO_ALIASES, pluralise, resolve_name, suggestion
 
 FloatArray = NDArray[Any]  # float32 or float64, whichever the network has
 LabelArray = NDArray[np.int64]
 LABEL_DTYPE = np.dtype(np.int64)
 LARGEST_COUNT = 2**31 - 1  # of layers, components, threads; what the core's integers hold
-LONGEST_SHOWN = 200  # characters of a value in a message
-MOST_BITS = 10_000  # of a number that is written in digits: Python refuses to for thousands of them
+MAX_LENGTH = 200  # characters of a value in a message
+MAX_BITS = 10_000  # of a number in a message: Python limits the conversion to digits
 
 
-def integer(value: object, name: str, *, least: int) -> int:
-    """Return a whole number that is at least `least`, and not absurdly large."""
+def integer(value: object, name: str, *, minimum: int) -> int:
+    """Return a whole number from `minimum` to the largest that the core can hold."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number, got {shown(value)}")
+        raise TypeError(f"{name} must be a whole number, got {format_with_type(value)}")
     number = int(value)
-    if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {written(number)}")
+    if number < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {format_value(number)}")
     if number > LARGEST_COUNT:
-        raise ValueError(f"{name} must be at most {LARGEST_COUNT}, got {written(number)}")
+        raise ValueError(f"{name} must be at most {LARGEST_COUNT}, got {format_value(number)}")
     return number
 
 
 def integer_up_to(value: object, name: str, limit: int) -> int:
     """Return a whole number that is not negative and below the limit."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < limit:
-        raise ValueError(f"{name} must be a whole number from 0 to {limit - 1}, got {shown(value)}")
+        raise ValueError(f"{name} must be a whole number from 0 to {limit - 1}, got {format_with_type(value)}")
     return int(value)
 
 
 def real(value: object, name: str) -> float:
     """Return a finite real number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a real number, got {shown(value)}")
+        raise TypeError(f"{name} must be a real number, got {format_with_type(value)}")
     try:
         number = float(value)
     except OverflowError as error:
@@ -70,26 +70,28 @@ def not_negative(value: object, name: str) -> float:
 
 
 def boolean(value: object, name: str) -> bool:
-    """Return True or False, and nothing that merely counts as one of them."""
+    """Return a boolean; values that are only truthy or falsy are refused."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+        raise TypeError(f"{name} must be True or False, got {format_with_type(value)}")
     return bool(value)
 
 
 def choice(value: object, name: str, known: Iterable[str], aliases: Mapping[str, str] = NO_ALIASES) -> str:
-    """Return the known name that is meant: case, "-", "_" and " " do not matter, and aliases stand for names."""
+    """Return the known name for a value, ignoring case, "-", "_" and " "; aliases stand for names."""
     known = list(known)
     listed = ", ".join(map(repr, known))
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {listed}, got {shown(value)}")
-    found = meant(value, known, aliases)
-    if found is None:
-        raise ValueError(f"{name} must be one of {listed}, got {written(value)}{did_you_mean(value, known, aliases)}")
-    return found
+        raise TypeError(f"{name} must be one of {listed}, got {format_with_type(value)}")
+    match = resolve_name(value, known, aliases)
+    if match is None:
+        raise ValueError(
+            f"{name} must be one of {listed}, got {format_value(value)}{suggestion(value, known, aliases)}"
+        )
+    return match
 
 
 def text(value: object, name: str) -> str:
-    """Return a text of whole characters: a lone half of a pair of surrogates cannot be written anywhere."""
+    """Return text that UTF-8 can hold: without lone surrogates."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, got {type(value).__name__}")
     try:
@@ -100,28 +102,28 @@ def text(value: object, name: str) -> str:
 
 
 def plain_array(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
-    """Return real numbers as the core can view them, `dtype` in C order: the array itself where it is one already."""
-    return cast(FloatArray, value) if _is_plain(value, dtype) else _converted(value, name, dtype)
+    """Return an array that the core can view, `dtype` in C order; without a copy where possible."""
+    return cast(FloatArray, value) if _is_plain(value, dtype) else _convert(value, name, dtype)
 
 
 def real_array(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
-    """Return the same of numbers that are finite."""
+    """Return such an array of finite numbers."""
     array = plain_array(value, name, dtype)
     bad = _core.first_non_finite(array)
     if bad >= 0:
-        raise ValueError(_not_finite(value, array, bad, name, dtype))
+        raise ValueError(_nonfinite_message(value, array, bad, name, dtype))
     return array
 
 
 def _is_plain(value: object, dtype: np.dtype[Any]) -> bool:
-    """Whether the core can view it as it is."""
+    """Whether the core can view the array without a copy."""
     if type(value) is not np.ndarray or value.dtype != dtype:
         return False
     flags = value.flags
     return flags.c_contiguous and flags.aligned
 
 
-def _converted(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
+def _convert(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
     try:
         raw = np.asarray(value)
     except ValueError as error:
@@ -130,22 +132,22 @@ def _converted(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
         raise TypeError(f"{name} must hold real numbers, got dtype {raw.dtype}")
     require_unmasked(value, name)
     if raw.dtype.kind == "O":
-        raw = _numbers(raw, name)
+        raw = _to_float64(raw, name)
     with np.errstate(over="ignore"):
         return np.require(raw, dtype, ["C", "A"])
 
 
 def require_unmasked(value: ArrayLike, name: str) -> None:
-    """Raise where some entries of an array are masked: what stands behind a mask is not meant."""
+    """Raise a ValueError if entries of an array are masked: their values are undefined."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} has masked values; fill or drop them first")
 
 
-def _numbers(objects: NDArray[np.object_], name: str) -> NDArray[np.float64]:
-    """Return Python's numbers (fractions, decimals, large integers) as float64; text is none, even "1"."""
+def _to_float64(objects: NDArray[np.object_], name: str) -> NDArray[np.float64]:
+    """Return Python's numbers (fractions, decimals, large integers) as float64; refuse text, even "1"."""
     for value in objects.flat:
         if value is None or isinstance(value, (str, bytes)):
-            raise TypeError(f"{name} must hold real numbers, got {shown(value)}")
+            raise TypeError(f"{name} must hold real numbers, got {format_with_type(value)}")
     try:
         return objects.astype(np.float64)
     except OverflowError as error:
@@ -154,17 +156,17 @@ def _numbers(objects: NDArray[np.object_], name: str) -> NDArray[np.float64]:
         raise TypeError(f"{name} must hold real numbers: {error}") from error
 
 
-def _not_finite(value: ArrayLike, array: FloatArray, bad: int, name: str, dtype: np.dtype[Any]) -> str:
-    place = np.unravel_index(bad, array.shape)
-    original = np.asarray(value)[place]
-    entry = f"{name}[{', '.join(str(int(i)) for i in place)}]"
+def _nonfinite_message(value: ArrayLike, array: FloatArray, bad: int, name: str, dtype: np.dtype[Any]) -> str:
+    index = np.unravel_index(bad, array.shape)
+    original = np.asarray(value)[index]
+    entry = f"{name}[{', '.join(str(int(i)) for i in index)}]"
     if isinstance(original, np.number) and np.isfinite(original):
         return f"{entry} = {original} is too large for {dtype}"
     return f"{entry} is {original}; all of {name} must be finite"
 
 
-def samples(X: ArrayLike, features: int, dtype: np.dtype[Any], name: str = "X", least: int = 1) -> FloatArray:
-    """Return data as rows of `features` numbers, at least so many."""
+def samples(X: ArrayLike, features: int, dtype: np.dtype[Any], name: str = "X", minimum: int = 1) -> FloatArray:
+    """Return at least `minimum` samples, rows of `features` numbers."""
     array = real_array(X, name, dtype)
     if array.ndim != 2:
         raise ValueError(
@@ -172,44 +174,44 @@ def samples(X: ArrayLike, features: int, dtype: np.dtype[Any], name: str = "X", 
             "a single sample is X.reshape(1, -1), a single feature X.reshape(-1, 1)"
         )
     if array.shape[1] != features:
-        raise ValueError(f"{name} has {counted(array.shape[1], 'feature')} but the network takes {features}")
-    if array.shape[0] < least:
+        raise ValueError(f"{name} has {pluralise(array.shape[1], 'feature')} but the network takes {features}")
+    if array.shape[0] < minimum:
         raise ValueError(f"{name} is empty: at least one sample is needed")
     return array
 
 
 def labels(y: ArrayLike, n_samples: int, n_outputs: int) -> LabelArray:
-    """Return labels 0, 1, ... as whole numbers, one per sample."""
+    """Return integer labels 0, 1, ..., one per sample."""
     highest = max(n_outputs - 1, 1)
-    array = cast(LabelArray, y) if _is_plain(y, LABEL_DTYPE) else _whole_numbers(y)
+    array = cast(LabelArray, y) if _is_plain(y, LABEL_DTYPE) else _to_whole_numbers(y)
     if array.ndim != 1:
         raise ValueError(f"y must have one dimension, (samples,), got shape {array.shape}")
     if array.shape[0] != n_samples:
-        raise ValueError(f"y has {counted(array.shape[0], 'label')} but X has {counted(n_samples, 'sample')}")
+        raise ValueError(f"y has {pluralise(array.shape[0], 'label')} but X has {pluralise(n_samples, 'sample')}")
     bad = _core.first_outside(array, 0, highest)
     if bad >= 0:
-        outputs = counted(n_outputs, "output")
+        outputs = pluralise(n_outputs, "output")
         raise ValueError(f"y[{bad}] is {array[bad]}; a network with {outputs} takes labels 0 to {highest}")
     return array
 
 
-def numbers(y: ArrayLike, n_samples: int, n_outputs: int, dtype: np.dtype[Any], least: float) -> FloatArray:
-    """Return real targets, one for each sample and output, none below `least`."""
+def numbers(y: ArrayLike, n_samples: int, n_outputs: int, dtype: np.dtype[Any], minimum: float) -> FloatArray:
+    """Return real targets of at least `minimum`, one for each sample and output."""
     array = real_array(y, "y", dtype)
     accepted = [(n_samples, n_outputs)] + [(n_samples,)] * (n_outputs == 1)
     if array.shape not in accepted:
         if array.ndim in (1, 2) and array.shape[1:] in [shape[1:] for shape in accepted]:
-            raise ValueError(f"y has {counted(array.shape[0], 'target')} but X has {counted(n_samples, 'sample')}")
-        meant = " or ".join(f"{shape}" for shape in reversed(accepted))
-        raise ValueError(f"y must have shape {meant}, a number for each sample and output, got {array.shape}")
-    if least > -math.inf and array.min(initial=math.inf) < least:
+            raise ValueError(f"y has {pluralise(array.shape[0], 'target')} but X has {pluralise(n_samples, 'sample')}")
+        shapes = " or ".join(f"{shape}" for shape in reversed(accepted))
+        raise ValueError(f"y must have shape {shapes}, a number for each sample and output, got {array.shape}")
+    if minimum > -math.inf and array.min(initial=math.inf) < minimum:
         place = np.unravel_index(int(np.argmin(array)), array.shape)
         entry = f"y[{', '.join(str(int(i)) for i in place)}]"
-        raise ValueError(f"{entry} is {array[place]}; this loss takes targets from {least:g} on")
+        raise ValueError(f"{entry} is {array[place]}; this loss takes targets from {minimum:g} on")
     return array
 
 
-def _whole_numbers(y: ArrayLike) -> LabelArray:
+def _to_whole_numbers(y: ArrayLike) -> LabelArray:
     try:
         raw = np.asarray(y)
     except ValueError as error:
@@ -218,7 +220,7 @@ def _whole_numbers(y: ArrayLike) -> LabelArray:
         raise TypeError(f"y must hold the labels 0, 1, ... as whole numbers, got dtype {raw.dtype}")
     require_unmasked(y, "y")
     if raw.dtype.kind == "O":
-        raw = _numbers(raw, "y")
+        raw = _to_float64(raw, "y")
     if raw.dtype.kind == "f":
         with np.errstate(over="ignore"):
             raw = raw.astype(np.float64)
@@ -235,9 +237,9 @@ def _whole_numbers(y: ArrayLike) -> LabelArray:
 def weights(
     sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any], *, are_all: bool = True, mean: bool = True
 ) -> FloatArray | None:
-    """Return the samples' weights, none of them negative.
+    """Return non-negative sample weights.
 
-    If they are all, their sum is a positive number, for a mean one to divide by.
+    With `are_all` the sum must be positive and finite; a mean divides by it.
     """
     if sample_weight is None:
         return None
@@ -254,7 +256,7 @@ def weights(
 
 
 def require_total_weight(total: float, dtype: np.dtype[Any], *, mean: bool) -> None:
-    """Raise where the sum of all weights is not positive and finite, or a mean would divide by a number too small."""
+    """Raise a ValueError unless the sum of all weights is positive, finite and large enough to divide by."""
     if total == 0:
         raise ValueError("sample_weight is 0 for every sample; at least one must be positive")
     if not np.isfinite(total):
@@ -263,25 +265,27 @@ def require_total_weight(total: float, dtype: np.dtype[Any], *, mean: bool) -> N
         raise ValueError(f"sample_weight has a sum of {total}: its inverse is beyond the range of {dtype}; scale it up")
 
 
-def shaped(value: ArrayLike, name: str, shape: tuple[int, ...], meaning: str, dtype: np.dtype[Any]) -> FloatArray:
-    """Return an array of exactly this shape."""
+def array_of_shape(
+    value: ArrayLike, name: str, shape: tuple[int, ...], meaning: str, dtype: np.dtype[Any]
+) -> FloatArray:
+    """Return a finite array of exactly this shape."""
     array = real_array(value, name, dtype)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, {meaning}, got {array.shape}")
     return array
 
 
-def shown(value: object) -> str:
-    """Return a value with its type, for a message."""
-    return f"{written(value)} ({type(value).__name__})"
+def format_with_type(value: object) -> str:
+    """Return a value and its type, for a message."""
+    return f"{format_value(value)} ({type(value).__name__})"
 
 
-def written(value: object) -> str:
-    """Return a value as Python writes it, cut where that is long; of one that cannot be written, what it is."""
-    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+def format_value(value: object) -> str:
+    """Return the repr of a value, shortened if it is long; its type and address if repr fails."""
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
         return f"a number of {value.bit_length()} bits"
     try:
         text = repr(value)
     except Exception:
         return object.__repr__(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+    return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}..."

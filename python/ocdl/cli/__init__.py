@@ -12,24 +12,25 @@ from typing import Any, NoReturn
 
 import ocdl
 from ocdl import _core
-from ocdl.base.memory import in_units
-from ocdl.base.names import did_you_mean
-from ocdl.cli import demo, export, info, inspect, playground, predict, reproduce, selftest, train
+from ocdl.base.memory import format_bytes
+from ocdl.base.names import suggestion
+from ocdl.cli import demo, export, info, inspect, playground, predict, reproduce, score, selftest, train
 from ocdl.cli._help import HelpFormatter
 from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._limit import require_room
 from ocdl.cli._output import FailedError, UserError, printable
 from ocdl.storage.container import ModelFileError
-from ocdl.tables.sheet import TableError
+from ocdl.tables.frame import TableError
 
 __all__ = ["main"]
 
-COMMANDS = (demo, playground, train, predict, inspect, export, reproduce, info, selftest)
+COMMANDS = (demo, playground, train, predict, score, inspect, export, reproduce, info, selftest)
 EXAMPLES = """\
 examples:
   ocdl demo
   ocdl train --data spiral --out spiral.ocdl
-  ocdl predict spiral.ocdl points.csv"""
+  ocdl predict spiral.ocdl points.csv
+  ocdl score iris.ocdl new.csv"""
 OPTIONS_OF_OTHERS = {
     "output": "--out",
     "input": "--data",
@@ -37,24 +38,20 @@ OPTIONS_OF_OTHERS = {
     "epochs": "--max-iter",
     "learning-rate": "--lr",
 }
-FAILED, MISTAKE, INTERRUPTED, NOBODY_READS = (
-    1,
-    2,
-    130,
-    141,
-)  # the shell's numbers for SIGINT and SIGPIPE: 128 + 2, 128 + 13
+# Exit codes; the shell uses 128 + 2 after SIGINT and 128 + 13 after SIGPIPE.
+FAILED, MISTAKE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 1 (a check fails), 2 (a mistake of the user), 130 (Ctrl-C).
 
-    A mistake is one line on stderr. An error in ocdl itself is no mistake of the user and keeps its traceback.
+    A mistake of the user is reported in one line on stderr. An error in ocdl itself keeps its traceback.
     """
     _escape_what_cannot_be_written()
     try:
         return _run(argv)
     except BrokenPipeError:
-        code = NOBODY_READS
+        code = BROKEN_PIPE
     except KeyboardInterrupt as interrupt:
         _complain(str(interrupt) or "interrupted")
         code = INTERRUPTED
@@ -69,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(f"error: {error.strerror or error}{named}")
         code = MISTAKE
     except MemoryError as error:
-        _complain(f"error: not enough memory: {str(error) or f'{in_units(_core.available_memory())} are left'}")
+        _complain(f"error: not enough memory: {str(error) or f'{format_bytes(_core.available_memory())} are left'}")
         code = MISTAKE
     _abandon_stdout_if_it_is_broken()
     return code
@@ -83,17 +80,17 @@ def _run(argv: Sequence[str] | None) -> int:
         return int(done.code or 0)
     require_room(arguments)
     reraise_swallowed_interrupts(arguments.run)(arguments)
-    sys.stdout.flush()  # here, where a full disk or a closed pipe is noticed
+    sys.stdout.flush()  # a full disk or a closed pipe raises here, and is reported
     return 0
 
 
 class _Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Refuse unknown options where the known ones are, which the parser of all commands is not."""
+        """Refuse unknown options in the parser of the command, so that its own options can be suggested."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             option = unknown[0].partition("=")[0]
-            hint = did_you_mean(option, self._option_string_actions, OPTIONS_OF_OTHERS)
+            hint = suggestion(option, self._option_string_actions, OPTIONS_OF_OTHERS)
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return found, unknown
 
@@ -121,14 +118,14 @@ def _complain(message: str) -> None:
 
 
 def _escape_what_cannot_be_written() -> None:
-    r"""Let a terminal or a pipe that knows fewer characters, ASCII only say, see ``\xe9`` instead of an error."""
+    r"""Write characters that stdout or stderr cannot encode as ``\xe9``, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _abandon_stdout_if_it_is_broken() -> None:
-    """Let Python not fail a second time when it flushes stdout at its end."""
+    """Prevent a second error when Python flushes a broken stdout on exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,48 +15,80 @@ from ocdl.base.validation import LabelArray
 from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._output import UserError, shows_progress
 from ocdl.cli._samples import Samples
+from ocdl.cli._scores import Scores, evaluate
 from ocdl.estimator import defaults
+from ocdl.model.architecture import RESIDUAL
 from ocdl.model.fields import FIELDS
 from ocdl.network import Network
-from ocdl.tables.learning import learn
+from ocdl.tables.encoding import fit_encoding
+from ocdl.tables.frame import TableWarning, join_names
 from ocdl.tables.model import TableModel
-from ocdl.tables.sheet import TableWarning
+from ocdl.training.checkpoint import Checkpoint
 
 GIVEN = {"lr": "learning_rate", "batch_size": "batch_size", "alpha": "alpha", "loss": "loss", "optimiser": "optimiser"}
-SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)  # whose logarithm counts: the loss of a sure mistake is finite
 
 Fitted = tuple[TableModel, NDArray[Any]]
 
 
 def fitted(
     samples: Samples,
-    training: LabelArray,
+    places: LabelArray,
     arguments: argparse.Namespace,
-    callbacks: Sequence[Callable[..., Any]] = (),
+    callback: Callable[..., Any] | None = None,
     *,
     stored: bool = False,
 ) -> Fitted:
-    """Return the model that learned from these rows of the table, and the numbers that all rows became.
+    """Return the model that learned from some of the rows with a target, and the numbers that these rows became.
 
     Stored, its training is written to a checkpoint, or goes on from one.
     """
-    encoding, values = reraise_swallowed_interrupts(learn)(
-        samples.sheet,
+    targets = samples.targets[places]
+    encoding, values = reraise_swallowed_interrupts(fit_encoding)(
+        samples.frame.take(samples.rows[places]),
         samples.candidates,
         samples.target,
-        training,
-        scaling=not arguments.no_scaling,
-        keep_index=samples.is_chosen,
+        targets,
+        target_type="continuous" if arguments.regression else "multiclass",
+        options=samples.options,
     )
     estimator = estimator_of(arguments, values.shape[1])
-    if stored:
-        estimator._checkpoint, estimator._resume = arguments.checkpoint, arguments.resume
-    targets = samples.targets[np.searchsorted(samples.rows, training)]
+    if arguments.class_weight is not None:
+        estimator.class_weight = resolve_class_weight(arguments.class_weight, samples.targets)
+    weights = None if samples.weights is None else samples.weights[places]
     try:
-        estimator.fit(values[training], targets, callbacks=callbacks)
+        plan = estimator._plan(values, targets, weights, callback=callback)
+        if stored:
+            plan = replace(plan, checkpoint=checkpoint_of(arguments))
+        estimator._fit(plan)
     except (FloatingPointError, ValueError) as error:
         raise UserError(str(error)) from error
     return TableModel(estimator, encoding), values
+
+
+def checkpoint_of(arguments: argparse.Namespace) -> Checkpoint | None:
+    """Return the checkpoint that the options describe: --resume continues from its file, and writes it, too."""
+    path = arguments.checkpoint or arguments.resume
+    return None if path is None else Checkpoint(path, resume=arguments.resume is not None)
+
+
+def resolve_class_weight(entries: Sequence[str], targets: NDArray[Any]) -> str | dict[Any, float]:
+    """Return "balanced", or the weights of ``LABEL=WEIGHT`` by their labels; other classes have the weight 1."""
+    if [*entries] == ["balanced"]:
+        return "balanced"
+    known = {str(label): label for label in np.unique(targets).tolist()}
+    weights = {}
+    for entry in entries:
+        label, _, text = entry.rpartition("=")
+        try:
+            weight = float(text)
+        except ValueError:
+            weight = -1.0
+        if not 0 <= weight < np.inf or not label:
+            raise UserError(f"--class-weight must be balanced, or LABEL=WEIGHT with a positive number, got {entry!r}")
+        if label not in known:
+            raise UserError(f"--class-weight: {label!r} is not one of the classes {join_names(known)}")
+        weights[known[label]] = weight
+    return weights
 
 
 def estimator_of(arguments: argparse.Namespace, n_inputs: int) -> Any:
@@ -64,6 +97,8 @@ def estimator_of(arguments: argparse.Namespace, n_inputs: int) -> Any:
 
     given = {name: getattr(arguments, option) for option, name in GIVEN.items()}
     settings = {name: value for name, value in given.items() if value is not None}
+    if {"learning_rate", "batch_size"} & settings.keys():
+        settings.setdefault("optimiser", "adam")
     if arguments.patience is not None:
         settings |= {"early_stopping": True, "patience": arguments.patience}
     estimator = (ODERegressor if arguments.regression else ODEClassifier)(
@@ -88,32 +123,17 @@ def estimator_of(arguments: argparse.Namespace, n_inputs: int) -> Any:
             augment=estimator.augment,
         )
     except ValueError as error:
-        raise UserError(str(error)) from error
+        raise UserError(str(error).replace(RESIDUAL, "an --architecture other than net")) from error
     return estimator
 
 
-def scores(model: TableModel, values: NDArray[Any], targets: NDArray[Any]) -> dict[str, float]:
-    """Return how well a model predicts: accuracy and log loss of classes, R^2 and the error of measurements."""
-    try:
-        if not model.is_classifier:
-            return _of_measurements(model.estimator.predict(values), targets)
-        shares = model.estimator.predict_proba(values)
-    except FloatingPointError as error:
-        raise UserError(str(error)) from error
-    accuracy = float(np.mean(model.estimator.predict(values) == targets))
-    own = shares[np.arange(len(targets)), np.searchsorted(model.classes_, targets)]
-    return {"accuracy": accuracy, "log_loss": float(-np.mean(np.log(np.maximum(own, SMALLEST_PROBABILITY))))}
-
-
-def _of_measurements(predicted: NDArray[Any], targets: NDArray[Any]) -> dict[str, float]:
-    """Return 1 minus the share of the variance that is left, and the root of the mean squared error."""
-    left, spread = np.mean((predicted - targets) ** 2), np.var(targets)
-    return {"r2": float(1 - left / spread) if spread > 0 else 0.0, "error": float(np.sqrt(left))}
-
-
-def scores_of(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Return the names of these scores."""
-    return ("r2", "error") if arguments.regression else ("accuracy", "log_loss")
+def evaluate_rows(model: TableModel, samples: Samples, places: LabelArray) -> Scores:
+    """Return the scores of a model for some of the rows with a target."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TableWarning)  # of texts that the other rows do not have
+        values = reraise_swallowed_interrupts(model.encoding.transform)(samples.frame.take(samples.rows[places]))
+    weights = None if samples.weights is None else samples.weights[places]
+    return evaluate(model, values, samples.targets[places], weights)
 
 
 def save(model: TableModel, path: str) -> None:
@@ -142,7 +162,8 @@ def cross_validated(samples: Samples, folds: int, arguments: argparse.Namespace)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of single folds
             warnings.simplefilter("always", TableWarning)
-            model, values = fitted(samples, samples.rows[training], arguments)
-        for name, value in scores(model, values[samples.rows[testing]], samples.targets[testing]).items():
-            found.setdefault(name, []).append(value)
+            model, _ = fitted(samples, training, arguments)
+        for name, value in evaluate_rows(model, samples, testing).items():
+            if isinstance(value, float):
+                found.setdefault(name, []).append(value)
     return found

@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, after everything was written; the message says what."""
+    """Ctrl-C, after the results were written; the message says which."""
 
 
 class Pressed:

@@ -10,13 +10,13 @@ import os
 import resource
 from contextlib import suppress
 
-from ocdl.base.memory import in_units
+from ocdl.base.memory import format_bytes
 
 # Bytes in which the imports of a command have been seen to succeed, on one thread, with some to spare.
 WITH_LIBRARIES, WITH_NUMPY = 8e8, 1.6e8
 NEED_NUMPY_ONLY = ("info", "inspect", "playground")
 # Bytes that a command takes for each byte of the files that it reads.
-FOR_EACH_BYTE = {"train": 9.0, "predict": 6.0, "export": 9.0, "inspect": 3.0}
+FOR_EACH_BYTE = {"train": 9.0, "predict": 6.0, "score": 6.0, "export": 9.0, "inspect": 3.0}
 
 
 def require_room(arguments: argparse.Namespace) -> None:
@@ -28,9 +28,9 @@ def require_room(arguments: argparse.Namespace) -> None:
             parts[f"for {path}"] = FOR_EACH_BYTE.get(arguments.command, 1.0) * os.stat(path).st_size
     total = sum(parts.values())
     if total > limit:
-        named = ", ".join(f"{in_units(size)} {what}" for what, size in parts.items() if size > total / 20)
-        needed = f"ocdl {arguments.command} needs about {in_units(total)}: {named}"
-        raise MemoryError(f"{needed}; the limit (ulimit -v) is {in_units(limit)}")
+        named = ", ".join(f"{format_bytes(size)} {what}" for what, size in parts.items() if size > total / 20)
+        needed = f"ocdl {arguments.command} needs about {format_bytes(total)}: {named}"
+        raise MemoryError(f"{needed}; the limit (ulimit -v) is {format_bytes(limit)}")
 
 
 def allowed() -> float:

@@ -1,4 +1,4 @@
-"""What all commands share: how a mistake is reported and a result written."""
+"""What all commands share: reporting mistakes and writing results."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ocdl.base.names import NO_ALIASES, did_you_mean, meant
+from ocdl.base.names import NO_ALIASES, resolve_name, suggestion
 from ocdl.cli._help import HelpFormatter
 from ocdl.storage.disk import replace_file
 
+PYTHON_SCALING = "scale them, for example with sklearn.preprocessing.StandardScaler in a pipeline"
 WIDE = 60  # characters: a terminal that is narrower has no room for two columns of sentences
 
 
@@ -26,7 +27,7 @@ class UserError(Exception):
 
 
 class FailedError(Exception):
-    """What was asked for was done, and the answer is no; the message is one line that says what failed."""
+    """A check of the command has failed; the message is one line that says what failed."""
 
 
 def add_command(
@@ -41,30 +42,33 @@ def add_command(
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--json", action="store_true", help="write JSON, for machines")
+    parser.add_argument("--json", action="store_true", help="write JSON, for other programs")
     parser.set_defaults(command=name)
     return parser
 
 
-def add_seed(parser: argparse.ArgumentParser) -> None:
+def add_seed(parser: argparse._ActionsContainer) -> None:
     """Add the option ``--seed``."""
     seed = whole_number(0, 2**32 - 1)
-    parser.add_argument("--seed", default=0, type=seed, metavar="N", help="of everything random (%(default)s)")
+    parser.add_argument(
+        "--seed", default=0, type=seed, metavar="N", help="the seed of all random numbers; default: %(default)s"
+    )
 
 
 def shows_progress(arguments: argparse.Namespace) -> bool:
-    """Return whether somebody looks on who wants to know how far a command is."""
+    """Return whether to show progress: stderr is a terminal, and neither --quiet nor --json is given."""
     return not getattr(arguments, "quiet", False) and not arguments.json and sys.stderr.isatty()
 
 
 def print_warnings(caught: Iterable[warnings.WarningMessage]) -> None:
     """Write each warning as one line to stderr, none of them twice."""
-    for message in dict.fromkeys(" ".join(str(warning.message).splitlines()) for warning in caught):
+    texts = (" ".join(str(warning.message).splitlines()) for warning in caught)
+    for message in dict.fromkeys(text.replace(PYTHON_SCALING, "leave out --no-scaling") for text in texts):
         print(f"ocdl: warning: {printable(message)}", file=sys.stderr)
 
 
 def whole_number(least: int, greatest: int) -> Callable[[str], int]:
-    """Return what reads an option that is a whole number in a range."""
+    """Return the parser of an option that is a whole number in a range."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or not least <= int(text) <= greatest:
@@ -75,13 +79,13 @@ def whole_number(least: int, greatest: int) -> Callable[[str], int]:
 
 
 def name_among(known: Iterable[str], aliases: Mapping[str, str] = NO_ALIASES) -> Callable[[str], str]:
-    """Return what reads an option that is one of these names, spelled as `validation.choice` takes it."""
+    """Return the parser of an option that is one of these names, in any spelling that `validation.choice` accepts."""
     names = list(known)
 
     def read(text: str) -> str:
-        found = meant(text, names, aliases)
+        found = resolve_name(text, names, aliases)
         if found is None:
-            hint = did_you_mean(text, names, aliases)
+            hint = suggestion(text, names, aliases)
             raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(names)}){hint}")
         return found
 
@@ -94,7 +98,7 @@ def json_text(value: object) -> str:
 
 
 def aligned(lines: dict[str, object]) -> str:
-    """Return lines of names and values, the values below each other; in a narrow terminal below their names."""
+    """Return lines of names and values, with the values in a column; in a narrow terminal, each below its name."""
     width = max(map(len, lines)) + 2
     shown = {name: printable(str(value)) for name, value in lines.items()}
     room = terminal_width()
@@ -104,18 +108,18 @@ def aligned(lines: dict[str, object]) -> str:
 
 
 def _indented(name: str) -> str:
-    """Return a name that may have an indent, in as many lines as it takes."""
+    """Return a name, which may be indented, wrapped to the terminal."""
     text = name.lstrip()
     return wrapped(text, name[: len(name) - len(text)])
 
 
 def terminal_width() -> int:
-    """Return how many characters a line has room for: COLUMNS, or what the terminal says; elsewhere any number."""
+    """Return the number of characters in a line: COLUMNS, or that of the terminal; without a terminal, no limit."""
     return shutil.get_terminal_size((sys.maxsize, 0)).columns
 
 
 def wrapped(text: str, indent: str) -> str:
-    """Return a text in lines that the terminal has room for, all but words that are longer than that."""
+    """Return a text, wrapped to the width of the terminal; words that are longer are not broken."""
     room = terminal_width()
     if len(indent) + len(text) <= room:
         return indent + text
@@ -125,12 +129,12 @@ def wrapped(text: str, indent: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text that a terminal shows and does not obey: what is not printable is written as in Python."""
+    """Escape unprintable characters as Python does, so that a text cannot contain control sequences."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def in_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table; all columns but the first are flush right. Where a line is too long, each row is a list."""
+    """Return a table; all columns but the first are aligned right. If a line is too long, each row becomes a list."""
     lines = [header, *rows]
     widths = [max(len(line[j]) for line in lines) for j in range(len(header))]
     if sum(widths) + 2 * (len(header) - 1) > terminal_width():
@@ -149,7 +153,7 @@ def in_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def require_place_for(path: str, *inputs: str) -> None:
-    """Refuse to replace an input, and where a file can clearly not be written: before a long computation."""
+    """Raise before a long computation if the file would replace an input or clearly cannot be written."""
     for name in inputs:
         if os.path.exists(path) and os.path.exists(name) and os.path.samefile(path, name):
             raise UserError(f"{path!r} would replace a file that is read")
@@ -162,7 +166,7 @@ def require_place_for(path: str, *inputs: str) -> None:
 
 
 def require_folder_for(folder: str, *names: str) -> None:
-    """Refuse a folder that can clearly not be made, or not hold files of these names: before a long computation."""
+    """Raise before a long computation if the folder, or files of these names in it, clearly cannot be created."""
     if os.path.isdir(folder):
         for name in names:
             require_place_for(os.path.join(folder, name))
@@ -176,40 +180,40 @@ def require_folder_for(folder: str, *names: str) -> None:
 
 
 @contextmanager
-def telling_what_became_of(path: str | None) -> Iterator[None]:
-    """Let Ctrl-C say whether the file of a command was written; it is whole in any case."""
+def reporting_output_state(path: str | None) -> Iterator[None]:
+    """Add to the message of Ctrl-C whether the output file was written; the file is never incomplete."""
     before = _stamp(path)
     try:
         yield
     except KeyboardInterrupt as interrupt:
         if path is None:
             raise
-        as_it_was = "was not written" if before is None else "is as it was"
-        state = as_it_was if _stamp(path) == before else "was written"
+        unchanged = "was not written" if before is None else "is unchanged"
+        state = unchanged if _stamp(path) == before else "was written"
         raise KeyboardInterrupt(f"interrupted; {path!r} {state}") from interrupt
 
 
 def _stamp(path: str | None) -> tuple[int, int] | None:
     if path is None or not os.path.exists(path):
         return None
-    found = os.stat(path)
-    return found.st_ino, found.st_mtime_ns
+    status = os.stat(path)
+    return status.st_ino, status.st_mtime_ns
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file atomically."""
     replace_file(path, text.encode())
 
 
 def write_in_folder(folder: str, name: str, text: str) -> None:
-    """Write a text file into a folder, which is made if need be; whole or not at all."""
-    made = not os.path.isdir(folder)
-    if made:
+    """Write a text file atomically into a folder, which is created if necessary."""
+    is_new = not os.path.isdir(folder)
+    if is_new:
         os.mkdir(folder)
     try:
         write_text(os.path.join(folder, name), text)
     except BaseException:
-        if made:
+        if is_new:
             with suppress(OSError):
                 os.rmdir(folder)
         raise

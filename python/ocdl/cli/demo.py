@@ -18,8 +18,8 @@ from ocdl.model.architecture import PRESETS
 from ocdl.model.controls import Controls
 from ocdl.network import Network
 from ocdl.training.loop import train
-from ocdl.training.result import Result, Stop
-from ocdl.training.side_by_side import shared_bar, side_by_side
+from ocdl.training.parallel import ShouldStop, run_parallel, shared_progress
+from ocdl.training.result import Result
 
 LAYERS = 20
 ITERATIONS, QUICK_ITERATIONS = 10_000, 300  # the paper makes 20,000
@@ -80,14 +80,15 @@ def train_all(
     progress: bool,
 ) -> dict[str, Result]:
     """Train each network with Algorithm 2 and the paper's constants, as many at a time as ocdl has threads."""
-    with shared_bar(max_iter * len(starts), shown=progress) as callback_for_one_more:
+    with shared_progress(max_iter * len(starts), shown=progress) as make_callback:
 
-        def training(net: Network, start: Controls) -> Callable[[Stop], Result]:
-            note = callback_for_one_more()
-            return lambda stop: train(net, start, *data, validation=test, max_iter=max_iter, callback=note, stop=stop)
+        def training(net: Network, start: Controls) -> Callable[[ShouldStop], Result]:
+            return lambda should_stop: train(
+                net, start, *data, validation=test, max_iter=max_iter, callback=make_callback(should_stop)
+            )
 
         trainings = {name: training(net, start) for name, (net, start) in starts.items()}
-        done = dict(side_by_side(trainings, min(get_num_threads(), len(starts))))
+        done = dict(run_parallel(trainings, min(get_num_threads(), len(starts))))
     return {name: done[name] for name in starts}
 
 

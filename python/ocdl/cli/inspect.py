@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ocdl.base.names import counted
+from ocdl.base.names import pluralise
 from ocdl.cli._output import add_command, aligned, json_text, printable
 from ocdl.model.controls import Controls
 from ocdl.network import files
+from ocdl.tables.columns import Feature
 from ocdl.tables.encoding import Encoding, Target
-from ocdl.tables.model import load_model
-from ocdl.tables.record import to_record
-from ocdl.tables.sheet import counted_name
+from ocdl.tables.frame import column_number
+from ocdl.tables.model import TableModel, read_table_model
+from ocdl.tables.spec import to_spec
 
-MOST_COLUMNS = 100  # that are shown
+MAX_COLUMNS = 100  # that are shown
 EXAMPLES = """\
   ocdl inspect model.ocdl
   ocdl inspect model.ocdl --json"""
@@ -30,40 +31,62 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print the network, its time steps, its classes and the metadata."""
-    facts, encoding = describe(arguments.model)
+    """Print what the model predicts from what, its network, its time steps and its columns."""
+    facts, model = describe(arguments.model)
     if arguments.json:
         print(json_text(facts))
         return
     network, steps = facts["network"], facts["time_steps"]
-    lines = {
-        "file": arguments.model,
-        "format": f"version {facts['format_version']}, written by ocdl {facts['ocdl']}",
-        "network": f"{counted(network['n_layers'], 'layer')}, {network['field']} field, {network['activation']}, "
-        f"{network['dtype']}, "
-        + (f"tableau {network['tableau']['name'] or 'of its own'}" if network["residual"] else "feed-forward"),
-        "sizes": f"{counted(network['n_features'], 'feature')} + {network['augment']} augmented, "
-        f"{counted(network['n_outputs'], 'output')}, {counted(facts['n_controls'], 'control')}",
-        "time steps": "none"
-        if steps is None
-        else f"{network['time_steps']}, {steps['count']} of them, {steps['zero']} zero, {steps['negative']} negative, "
-        f"from {steps['least']:.4g} to {steps['greatest']:.4g}, sum {steps['sum']:.4g}",
+    name = network["tableau"]["name"] or "of its own"
+    kind = f"residual, tableau {name}" if network["residual"] else "feed-forward"
+    augmented = f" and {network['augment']} augmented" if network["augment"] else ""
+    lines: dict[str, object] = {"file": arguments.model, **_model_lines(model)}
+    lines |= {
+        "network": f"{pluralise(network['n_layers'], 'layer')}, {kind}, {network['field']} field, "
+        f"{network['activation']}, {network['dtype']}",
+        "sizes": f"{pluralise(network['n_features'], 'input')}{augmented}, "
+        f"{pluralise(network['n_outputs'], 'output')}, "
+        f"{pluralise(facts['n_controls'], 'control')}",
+        "time steps": "none" if steps is None else _describe_steps(steps, network["time_steps"]),
         "pruning": facts["pruning"]["statement"],
-        "classes": "not stored" if facts["classes"] is None else ", ".join(map(str, facts["classes"])),
-        "features": "not named" if facts["feature_names"] is None else ", ".join(facts["feature_names"]),
-        "target": "not stored" if encoding is None or encoding.target is None else _column(encoding.target),
-        "metadata": ", ".join(facts["metadata"]) or "none",
+        "format": f"version {facts['format_version']}, written by ocdl {facts['ocdl']}",
     }
+    metadata = [entry for entry in facts["metadata"] if model is None or entry not in ("estimator", "table")]
+    if metadata:
+        lines["metadata"] = ", ".join(metadata)
     print(aligned(lines))
-    if encoding is not None and len(encoding.features) <= MOST_COLUMNS:
+    if model is not None and len(model.encoding.features) <= MAX_COLUMNS:
         print("columns")
-        print(aligned(_columns(encoding)))
+        print(aligned(_columns(model.encoding)))
 
 
-def describe(path: str) -> tuple[dict[str, Any], Encoding | None]:
-    """Return what a model file holds, for JSON, and what the columns of a table become."""
-    (network, controls, metadata), version, written_by = files.read(path)
-    model = load_model(path) if "estimator" in metadata else None
+def _model_lines(model: TableModel | None) -> dict[str, object]:
+    """Return what a model predicts, and from what."""
+    if model is None:
+        return {"model": "a network and its controls, without classes or targets"}
+    encoding, estimator = model.encoding, model.estimator
+    target = "" if encoding.target is None else f" of {_column(encoding.target)}"
+    classes = f"; classes: {', '.join(map(str, model.classes_.tolist()))}" if model.is_classifier else ""
+    columns = pluralise(len(encoding.features), "column") + ("" if encoding.named else " without names")
+    lines: dict[str, object] = {
+        "model": f"{'classification' if model.is_classifier else 'regression'}{target}{classes}",
+        "inputs": f"{columns}; {pluralise(encoding.n_inputs, 'number')} after encoding",
+    }
+    status = getattr(estimator, "status_", None)
+    lines["training"] = pluralise(estimator.n_iter_, "iteration") + ("" if status is None else f": {status.value}")
+    return lines
+
+
+def _describe_steps(steps: dict[str, Any], kind: str) -> str:
+    special = "".join(f", {steps[name]} {name}" for name in ("zero", "negative") if steps[name])
+    size = f"from {steps['least']:.4g} to {steps['greatest']:.4g}, sum {steps['sum']:.4g}"
+    return f"{steps['count']}, {kind}{special}, {size}"
+
+
+def describe(path: str) -> tuple[dict[str, Any], TableModel | None]:
+    """Return what a model file holds, for JSON, and its model if it has one."""
+    (network, controls, metadata), version, written_by, _ = files.read(path)
+    model = read_table_model(path) if "estimator" in metadata else None
     saving = network.saving(controls)
     facts = {
         "format_version": version,
@@ -74,28 +97,39 @@ def describe(path: str) -> tuple[dict[str, Any], Encoding | None]:
         "pruning": {"kept": saving.kept, "factor": saving.factor, "statement": str(saving)},
         "classes": model.classes_.tolist() if model is not None and model.is_classifier else None,
         "feature_names": None if model is None else model.feature_names,
-        "table": None if model is None else to_record(model.encoding),
+        "table": None if model is None else to_spec(model.encoding),
         "metadata": metadata,
     }
-    return facts, None if model is None else model.encoding
+    return facts, model
 
 
 def _column(target: Target) -> str:
-    return counted_name(target.position) if target.name is None else target.name
+    return column_number(target.position) if target.name is None else target.name
 
 
 def _columns(encoding: Encoding) -> dict[str, object]:
-    """Return a line for every column, and one for the target."""
-    lines: dict[str, object] = {}
-    for feature in encoding.features:
-        if feature.kind == "text":
-            meaning = f"text: {', '.join(feature.values)}"
-        else:
-            written = f" as {feature.format}" if feature.format else ""
-            missing = "must not be missing" if feature.fill is None else f"{feature.fill:.6g} if missing"
-            meaning = f"{feature.kind}{written}: minus {feature.mean:.6g}, over {feature.scale:.6g}; {missing}"
-        lines[f"  {printable(feature.name)}"] = meaning
-    return lines
+    """Return a line for every column."""
+    return {f"  {printable(feature.name)}": _describe(feature, encoding) for feature in encoding.features}
+
+
+def _describe(feature: Feature, encoding: Encoding) -> str:
+    kind = {"text": "text", "code": "category"}.get(feature.kind, feature.kind)
+    if feature.is_one_hot:
+        return f"{kind}: {', '.join(feature.values)}"
+    if feature.n_means:
+        return f"{kind} with {len(encoding.means[feature.name].lengths)} values, which become means of the target"
+    first = encoding.number_slices[feature.name].start
+    parts = [kind + (f" as {feature.format}" if feature.format else "")]
+    if feature.cycles:
+        parts.append(f"days and positions in the {', '.join(feature.cycles)}")
+    if encoding.scaler is not None:
+        parts.append(f"mean {encoding.scaler.mean_[first]:.6g}, scale {encoding.scaler.scale_[first]:.6g}")
+    if encoding.imputer is None:
+        parts.append("must not be missing")
+    else:
+        fill = f"{encoding.imputer.statistics_[first]:.6g} if missing"
+        parts.append(fill + (", with an indicator" if feature.has_indicator else ""))
+    return "; ".join(parts)
 
 
 def _steps(controls: Controls) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``ocdl predict``: what a model says about new samples."""
+"""``ocdl predict``: predictions for new samples."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ocdl.cli._output import (
     add_command,
     json_text,
     print_warnings,
+    reporting_output_state,
     require_place_for,
     shows_progress,
-    telling_what_became_of,
     write_text,
 )
-from ocdl.tables.model import TableModel, load_model
-from ocdl.tables.reading import Choice, Request, read_sheet
-from ocdl.tables.sheet import Sheet, resolved
+from ocdl.tables.frame import TableFrame, resolve_column
+from ocdl.tables.model import TableModel, read_table_model
+from ocdl.tables.reading import peek
 
 EXAMPLES = """\
   ocdl predict model.ocdl data.csv
@@ -30,14 +30,16 @@ EXAMPLES = """\
   ocdl predict model.ocdl data.parquet --json
   gunzip -c data.csv.gz | ocdl predict model.ocdl -
 
-Columns are found by the names that the model was trained with, in any order, and others are not
-looked at; without names they are taken in order, with the column of the labels or without."""
+Columns are matched by the names in the training data, in any order, and others are ignored. Without
+names they are taken in order, with or without the column of the labels."""
 
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
     parser = add_command(commands, "predict", "predict from the samples in a table", EXAMPLES)
-    parser.add_argument("model", metavar="MODEL", help="a file of ocdl train, or of an estimator's save")
+    parser.add_argument(
+        "model", metavar="MODEL", help="a file written by ocdl train or by the method save of an estimator"
+    )
     parser.add_argument("data", metavar="DATA", help="a CSV or Parquet file, an NPZ file with the array X, or -")
     parser.add_argument("--out", metavar="FILE", help="where to write the predictions, instead of stdout")
     parser.add_argument("--id", metavar="COLUMN", help="a column to write beside the predictions")
@@ -47,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print or write the predictions."""
-    with telling_what_became_of(arguments.out):
+    with reporting_output_state(arguments.out):
         _run(arguments)
 
 
@@ -55,16 +57,16 @@ def run(arguments: argparse.Namespace) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         require_place_for(arguments.out, arguments.model, arguments.data)
-    model = load_model(arguments.model)
+    model = read_table_model(arguments.model)
     if arguments.proba and not model.is_classifier:
         raise UserError(f"{arguments.model!r} predicts measurements, which have no probabilities: leave out --proba")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        sheet, identity = _read(arguments, model)
-        facts = _predicted(model, sheet, arguments.proba)
+        frame, identity = _read(arguments, model)
+        facts = _predict(model, frame, arguments.proba)
     print_warnings(caught)
     if identity is not None:
-        texts = sheet.frame[identity].astype(object)
+        texts = frame.data[identity].astype(object)
         facts = {"id": texts.where(texts.notna(), None).tolist()} | facts
     text = json_text(facts) + "\n" if arguments.json else _csv(facts, arguments.id)
     if arguments.out is None:
@@ -75,35 +77,30 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _require_stdout_for(text: str) -> None:
-    """Refuse to change the letters of predictions, which somebody may read as data."""
+    """Raise if stdout cannot encode the predictions, instead of escaping characters of data."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
     except UnicodeEncodeError as error:
         lost = text[error.start]
-        raise UserError(f"stdout takes {encoding}, which has no {lost!r}; --out FILE writes UTF-8") from error
+        raise UserError(f"stdout takes {encoding}, which cannot encode {lost!r}; --out FILE writes UTF-8") from error
 
 
-def _read(arguments: argparse.Namespace, model: TableModel) -> tuple[Sheet, str | None]:
-    """Return the columns that the model needs, and the name of the one that is passed on."""
-    encoding, identity = model.encoding, None
-
-    def choose(names: list[str], named: bool, source: str) -> Choice:
-        nonlocal identity
-        if arguments.id is None:
-            return encoding.choice(names, named, source)
-        place = resolved(arguments.id, names, "--id", source)
-        identity = names[place]
-        return encoding.choice(names, named, source, [place])
-
-    known = encoding.feature_names or []
+def _read(arguments: argparse.Namespace, model: TableModel) -> tuple[TableFrame, str | None]:
+    """Return the columns that the model needs, and the name of the column that --id copies."""
+    encoding = model.encoding
     label = None if encoding.target is None else encoding.target.position
-    request = Request(choose, known, label, shows_progress(arguments), labelled=False)
-    return read_sheet(arguments.data, request), identity
+    table = peek(arguments.data, encoding.feature_names or [], label, labelled=False)
+    columns, texts = encoding.select(table.names, table.named, table.source)
+    identity = None
+    if arguments.id is not None:
+        position = resolve_column(arguments.id, table.names, "--id", table.source)
+        identity, columns, texts = table.names[position], [*columns, position], {*texts, position}
+    return table.read(columns, texts=texts, progress=shows_progress(arguments)), identity
 
 
-def _predicted(model: TableModel, sheet: Sheet, proba: bool) -> dict[str, Any]:
-    values = model.inputs(sheet)
+def _predict(model: TableModel, frame: TableFrame, proba: bool) -> dict[str, Any]:
+    values = model.inputs(frame)
     try:
         facts: dict[str, Any] = {"predictions": model.estimator.predict(values).tolist()}
         if model.is_classifier:

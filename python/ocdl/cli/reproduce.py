@@ -11,7 +11,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ocdl.base.names import counted, meant
+from ocdl.base.names import pluralise, resolve_name
 from ocdl.base.threads import get_num_threads
 from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._output import (
@@ -64,16 +64,24 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Reproduce what was asked for, and print what was found."""
-    from ocdl.reproduce import FIGURES, PAGE, Progress, draw_figure, drawable, finished, reproduce  # imports matplotlib
+    from ocdl.reproduce import (  # imports matplotlib
+        FIGURES,
+        PAGE,
+        Progress,
+        count_finished,
+        draw_figure,
+        reproduce,
+        select_drawable,
+    )
 
     named = _named([*arguments.figures, *arguments.only])
     require_folder_for(arguments.out, PAGE)
-    names, remark = (named, "") if named else drawable(list(FIGURES), arguments.mnist)
+    names, remark = (named, "") if named else select_drawable(list(FIGURES), arguments.mnist)
     if remark:
         print(f"ocdl: {remark}", file=sys.stderr)
-    kept, trainings = finished(names, arguments.out, seeds=arguments.seeds, quick=arguments.quick)
+    kept, trainings = count_finished(names, arguments.out, seeds=arguments.seeds, quick=arguments.quick)
     if kept:
-        print(f"ocdl: going on: {kept} of {counted(trainings, 'training')} are finished", file=sys.stderr)
+        print(f"ocdl: going on: {kept} of {pluralise(trainings, 'training')} are finished", file=sys.stderr)
     reached: list[Progress] = []
     with (
         _telling_how_far_it_came(reached, arguments.out),
@@ -117,7 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
             line = "\n".join([f"{verdict.word} {verdict.count}".rstrip(), wrapped(f"{number}. {claim}", "  ")])
         print(line)
     caveat = "; a quick run is too short to judge the claims" if arguments.quick else ""
-    print("\n" + wrapped(f"{counted(len(names), 'figure')} in {done.seconds:.0f} s{caveat}", ""))
+    print("\n" + wrapped(f"{pluralise(len(names), 'figure')} in {done.seconds:.0f} s{caveat}", ""))
     print(f"page: {done.page}")
 
 
@@ -153,7 +161,7 @@ def _named(asked: list[str]) -> list[str]:
     aliases = {spelling.replace("fig", word): spelling for spelling in FIGURES for word in ("Fig. ", "figure ", "")}
     found = []
     for text in asked:
-        name = meant(text, [*FIGURES, "all"], aliases)
+        name = resolve_name(text, [*FIGURES, "all"], aliases)
         if name is None:
             raise UserError(f"unknown figure {text!r}; accepted: {', '.join(FIGURES)}, all")
         found.append(name)

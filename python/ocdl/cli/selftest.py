@@ -1,4 +1,4 @@
-"""``ocdl selftest``: whether this installation computes what it should, on this machine."""
+"""``ocdl selftest``: checks of this installation on this machine."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ EXAMPLES = """\
   ocdl selftest
   python -m ocdl selftest --json
 
-Needs nothing but the installed package, takes less than a minute, and ends with exit code 1
-where something is wrong. Please send its output along when you report a problem."""
+Needs only the installed package and takes less than a minute. The exit code is 1 if a check fails.
+Please include the output when you report a problem."""
 
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
@@ -36,7 +36,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run check after check, print each as soon as it is done, and fail if one does."""
+    """Run the checks, print each result at once, and raise if one fails."""
     build = ocdl.build_info()
     if not arguments.json:
         core = ", ".join(f"{name} {value}" for name, value in build.items())
@@ -62,7 +62,7 @@ def _line(name: str, word: str, seconds: str, finding: str) -> str:
 
 
 def _outcome(check: Callable[[], str]) -> tuple[bool, str, float]:
-    """Whether a check passes, what it found, and how long it took; whatever it raises is a finding."""
+    """Return whether a check passes, its finding, and its time; an exception is a finding."""
     started = time.perf_counter()
     try:
         passed, finding = True, check()

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ocdl.base.names import counted
+from ocdl.base.names import NO_ALIASES, pluralise
 from ocdl.base.validation import LabelArray
-from ocdl.cli._fitting import cross_validated, fitted, save, scores, scores_of
+from ocdl.cli._fitting import cross_validated, evaluate_rows, fitted, save
 from ocdl.cli._interrupts import Interrupted, ending_the_training, reraise_swallowed_interrupts
 from ocdl.cli._launch import reporting_on_root, world
 from ocdl.cli._output import (
@@ -27,22 +27,24 @@ from ocdl.cli._output import (
     require_place_for,
     whole_number,
 )
-from ocdl.cli._parts import trained_in_parts
-from ocdl.cli._samples import Samples, are_numbers, read_samples
+from ocdl.cli._parquet_files import train_on_files
+from ocdl.cli._samples import Samples, are_numbers, read_samples, read_scored
+from ocdl.cli._scores import Scores, describe_confusion, describe_scores, evaluate
 from ocdl.datasets import GENERATORS
 from ocdl.estimator import defaults
 from ocdl.model.architecture import PRESET_ALIASES, PRESETS
-from ocdl.model.fields import FIELDS
+from ocdl.model.fields import FIELDS_WITHOUT_OPTION
 from ocdl.model.losses import ALIASES as LOSS_ALIASES
-from ocdl.model.losses import names_of
+from ocdl.model.losses import loss_names
 from ocdl.model.tableau import ALIASES as TABLEAU_ALIASES
 from ocdl.model.tableau import tableaux
-from ocdl.tables.parts import is_pattern
+from ocdl.tables.columns import MAX_VALUES
+from ocdl.tables.parquet import is_pattern
 from ocdl.training.optimisers import ALIASES as OPTIMISER_ALIASES
 from ocdl.training.optimisers import SINGLE_OPTIMISERS
 
 POSITIVE = whole_number(1, 2**31 - 1)
-SCORES = {"accuracy": "accuracy", "log_loss": "log loss", "r2": "R^2", "error": "error"}
+SCORES = {"accuracy": "accuracy", "log_loss": "log loss", "auc": "AUC", "r2": "R^2", "error": "error"}
 
 
 def _option(optimiser: str) -> str:
@@ -59,118 +61,146 @@ EXAMPLES = """\
   ocdl train --data digits.npz --architecture odenet+simplex --tableau kutta4 --layers 10 --out digits.ocdl
   mpiexec -n 4 ocdl train --data 'part-*.parquet' --target y --out large.ocdl
 
-A table is a CSV file (commas, semicolons, tabs or | between its columns, a header or none, also
-packed by gzip), a Parquet file, or - for CSV from stdin. Numbers are standardised and missing ones
-filled in, texts of up to 50 values become 0 and 1, dates become days, rows without a target are left
-out. The model file holds how, so that ocdl predict takes tables as they are. An NPZ file has the
-arrays X, of shape (samples, features), and y, of shape (samples,). A pattern stands for a table in
-several Parquet files; on several ranks of MPI each reads its own rows. Ctrl-C ends the training
-and writes what has been learned."""
+A table is a CSV file (commas, semicolons, tabs or | between the columns, with or without a header,
+plain or compressed by gzip), a Parquet file, or - for CSV from stdin. Numbers are standardised, and missing
+ones are replaced by the median; $3,366.33 and 32% are numbers. A text is encoded as zeros and ones,
+or as the mean of the target if its column has many different texts. A date is encoded as days, and
+as positions in the year, the week and the day. Rows without a target are left out. The model file stores the encoding,
+so that ocdl predict and ocdl score read tables in the same form.
+
+The saved model is trained on all rows. A second model, trained without the rows held out, is scored
+on these. The baseline is a prediction that uses no column.
+
+An NPZ file has the arrays X, of shape (samples, features), and y, of shape (samples,). A pattern
+stands for a table in several Parquet files; with MPI each rank reads its own rows, and the saved
+model is trained without the rows held out. Ctrl-C ends the training and saves what has been learned."""
 
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
     parser = add_command(commands, "train", "train a model and write it to a model file", EXAMPLES)
-    parser.add_argument(
-        "--data", required=True, metavar="DATA", help=f"{', '.join(GENERATORS)}, or a CSV, Parquet or NPZ file, or -"
-    )
-    parser.add_argument("--out", metavar="MODEL", help="the model file to write; .ocdl is customary")
-    _add_columns(parser)
-    _add_network(parser)
-    _add_training(parser)
-    parser.add_argument(
-        "--test-size", type=_share, metavar="SHARE", help=f"of the samples, held out ({TEST_SIZE}; with --cv none)"
-    )
-    parser.add_argument(
-        "--cv", type=whole_number(2, 1000), metavar="FOLDS", help="measure how well it predicts by cross validation"
-    )
-    parser.add_argument("--quiet", action="store_true", help="write nothing but errors, and JSON if asked for")
+    parser.add_argument("--out", metavar="MODEL", help="the model file to write, usually *.ocdl")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors, and JSON with --json")
+    _add_data(parser.add_argument_group("data"))
+    _add_evaluation(parser.add_argument_group("evaluation"))
+    _add_model(parser.add_argument_group("model"))
+    training = parser.add_argument_group("training")
+    _add_training(training)
+    add_seed(training)
     parser.set_defaults(run=run)
 
 
 TEST_SIZE = 0.25
 
 
-def _add_columns(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--target", metavar="COLUMN", help="what to predict: its name, or its number from 1 on (the last)"
+def _add_data(group: argparse._ArgumentGroup) -> None:
+    data = f"a CSV, Parquet or NPZ file, - for CSV from stdin, or one of {', '.join(GENERATORS)}"
+    group.add_argument("--data", required=True, metavar="DATA", help=data)
+    group.add_argument(
+        "--target",
+        metavar="COLUMN",
+        help="the column to predict, by its name or its number, counted from 1; default: the last column",
     )
-    parser.add_argument("--features", nargs="+", metavar="COLUMN", help="the columns to learn from (all others)")
-    parser.add_argument("--drop", nargs="+", metavar="COLUMN", help="columns to leave out")
-    parser.add_argument("--regression", action="store_true", help="predict measurements, not classes")
-    parser.add_argument("--no-scaling", action="store_true", help="take numbers as they are")
-
-
-def _add_network(parser: argparse.ArgumentParser) -> None:
-    presets = name_among(PRESETS, PRESET_ALIASES)
-    parser.add_argument(
-        "--architecture",
-        default=defaults.ARCHITECTURE,
-        type=presets,
-        metavar="NAME",
-        help=f"{', '.join(PRESETS)} (%(default)s)",
+    group.add_argument("--regression", action="store_true", help="predict numbers; default: classes")
+    group.add_argument(
+        "--features", nargs="+", metavar="COLUMN", help="the columns to learn from; default: all but the target"
     )
-    parser.add_argument(
-        "--tableau",
-        default=defaults.TABLEAU,
-        type=name_among(tableaux(), TABLEAU_ALIASES),
-        metavar="NAME",
-        help=f"{', '.join(tableaux())} (%(default)s)",
+    group.add_argument("--drop", nargs="+", metavar="COLUMN", help="columns to leave out")
+    group.add_argument(
+        "--categorical", nargs="+", metavar="COLUMN", help="columns of numbers that are codes, such as postal codes"
     )
-    parser.add_argument(
-        "--field",
-        default=defaults.FIELD,
-        type=name_among(FIELDS),
-        metavar="NAME",
-        help=f"{', '.join(FIELDS)} (%(default)s)",
-    )
-    parser.add_argument(
-        "--layers",
-        type=POSITIVE,
+    group.add_argument(
+        "--max-categories",
+        type=whole_number(1, 1000),
+        default=MAX_VALUES,
         metavar="N",
-        help=f"number of steps ({defaults.N_LAYERS}, of net {defaults.N_LAYERS_FEED_FORWARD})",
+        help="columns with more texts are encoded by means of the target; default: %(default)s",
+    )
+    group.add_argument("--weights", metavar="COLUMN", help="the weights of the rows; default: 1")
+    group.add_argument(
+        "--class-weight",
+        nargs="+",
+        metavar="LABEL=W",
+        help="the weights W of the classes, or balanced: the same total weight for each class; default: 1",
+    )
+    group.add_argument("--no-scaling", action="store_true", help="do not standardise numbers")
+
+
+def _add_evaluation(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--test", metavar="FILE", help="a table to score the model on, instead of rows of --data")
+    group.add_argument(
+        "--test-size",
+        type=_fraction,
+        metavar="FRACTION",
+        help=f"the fraction of the rows to hold out and score on; default: {TEST_SIZE}, or 0 with --cv or --test",
+    )
+    group.add_argument(
+        "--cv",
+        type=whole_number(2, 1000),
+        metavar="FOLDS",
+        help="compute scores by cross-validation with this number of folds",
     )
 
 
-def _add_training(parser: argparse.ArgumentParser) -> None:
-    losses = [*names_of("classes"), *names_of("numbers")]
-    usual = f"{defaults.CLASSIFIER_LOSS}, with --regression {defaults.REGRESSOR_LOSS}"
-    parser.add_argument(
-        "--loss", type=name_among(losses, LOSS_ALIASES), metavar="NAME", help=f"{', '.join(losses)} ({usual})"
+def _add_model(group: argparse._ArgumentGroup) -> None:
+    losses = [*loss_names("classes"), *loss_names("numbers")]
+    loss = f"{defaults.CLASSIFIER_LOSS}, with --regression {defaults.REGRESSOR_LOSS}"
+    layers = f"{defaults.N_LAYERS}, with --architecture net {defaults.N_LAYERS_FEED_FORWARD}"
+    for option, names, default, aliases in (
+        ("--architecture", PRESETS, defaults.ARCHITECTURE, PRESET_ALIASES),
+        ("--tableau", tableaux(), defaults.TABLEAU, TABLEAU_ALIASES),
+        ("--field", FIELDS_WITHOUT_OPTION, defaults.FIELD, NO_ALIASES),
+    ):
+        group.add_argument(
+            option,
+            default=default,
+            type=name_among(names, aliases),
+            metavar="NAME",
+            help=f"{', '.join(names)}; default: %(default)s",
+        )
+    group.add_argument(
+        "--layers", type=POSITIVE, metavar="N", help=f"the number of layers (time steps); default: {layers}"
     )
-    parser.add_argument(
-        "--max-iter", default=defaults.MAX_ITER, type=POSITIVE, metavar="N", help="iterations (%(default)s)"
+    group.add_argument(
+        "--loss", type=name_among(losses, LOSS_ALIASES), metavar="NAME", help=f"{', '.join(losses)}; default: {loss}"
     )
-    parser.add_argument(
-        "--optimiser",
-        type=name_among(OPTIMISERS, {text: _option(name) for text, name in OPTIMISER_ALIASES.items()}),
-        metavar="NAME",
-        help=f"{', '.join(OPTIMISERS)} ({_option(type(defaults.OPTIMISER).__name__)}, first under a weak prior)",
-    )
-    parser.add_argument("--lr", type=_positive, metavar="RATE", help="the learning rate, of adam unless named")
-    parser.add_argument("--batch-size", type=POSITIVE, metavar="N", help="the samples of a step of adam (all)")
-    parser.add_argument(
+    group.add_argument(
         "--alpha",
         type=_alpha,
         metavar="FACTOR",
-        help=f"of the prior: more for noisier data, or cv ({defaults.ALPHA})",
+        help="the strength of the prior, larger for noisier data; auto and cv choose it by cross-validation; "
+        f"default: {defaults.ALPHA}",
     )
-    parser.add_argument("--checkpoint", metavar="FILE", help="where to keep the state of the training, to go on from")
-    parser.add_argument("--resume", metavar="FILE", help="a checkpoint to go on from, with the same data and options")
-    parser.add_argument(
-        "--patience", type=POSITIVE, metavar="N", help="stop early, after N evaluations without a better one"
+
+
+def _add_training(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--max-iter", default=defaults.MAX_ITER, type=POSITIVE, metavar="N", help="iterations; default: %(default)s"
     )
-    add_seed(parser)
+    first = _option(type(defaults.OPTIMISER).__name__)
+    group.add_argument(
+        "--optimiser",
+        type=name_among(OPTIMISERS, {text: _option(name) for text, name in OPTIMISER_ALIASES.items()}),
+        metavar="NAME",
+        help=f"{', '.join(OPTIMISERS)}; default: {first}, initially with a weaker prior",
+    )
+    group.add_argument("--lr", type=_positive, metavar="RATE", help="the learning rate of the optimiser")
+    group.add_argument("--batch-size", type=POSITIVE, metavar="N", help="rows per step of adam; default: all rows")
+    group.add_argument(
+        "--patience", type=POSITIVE, metavar="N", help="stop after N evaluations without a better one; default: never"
+    )
+    group.add_argument("--checkpoint", metavar="FILE", help="where to save the state of the training, for --resume")
+    group.add_argument("--resume", metavar="FILE", help="continue from a checkpoint, with the same data and options")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train, print how it went, and write the model file."""
+    """Train, print a report, and write the model file."""
     communicator = world()
     with reporting_on_root(communicator) as is_root, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         _require_options(arguments)
         if communicator is not None or is_pattern(arguments.data):
-            facts = trained_in_parts(arguments, communicator, TEST_SIZE)
+            facts = train_on_files(arguments, communicator, TEST_SIZE)
         else:
             facts = _trained(arguments)
     if not is_root:
@@ -183,30 +213,48 @@ def run(arguments: argparse.Namespace) -> None:
         print(_report(facts))
     if facts.get("interrupted"):
         raise Interrupted(
-            f"interrupted after {counted(facts['iterations'], 'iteration')}; what has been learned is in "
+            f"interrupted after {pluralise(facts['iterations'], 'iteration')}; what has been learned is in "
             f"{arguments.out!r}"
         )
+    if facts.get("evaluation_interrupted"):
+        raise Interrupted(f"interrupted during the evaluation; {arguments.out!r} has the model of all rows")
 
 
 def _require_options(arguments: argparse.Namespace) -> None:
-    """Refuse what does not go together, before anything is read."""
+    """Refuse options that cannot be combined, before anything is read."""
     if arguments.out is None and arguments.cv is None:
-        raise UserError("needed is --out MODEL, the file to write, or --cv FOLDS, to measure only")
-    if arguments.cv is not None and arguments.test_size:
-        raise UserError("--cv and --test-size are two ways to measure; leave one of them out")
-    fitting = names_of("numbers" if arguments.regression else "classes")
+        raise UserError("--out is required, the model file to write; it may be left out with --cv FOLDS")
+    given = [
+        option
+        for option, value in (
+            ("--cv", arguments.cv),
+            ("--test", arguments.test),
+            ("--test-size", arguments.test_size),
+        )
+        if value
+    ]
+    if len(given) > 1:
+        raise UserError(f"{given[0]} and {given[1]} cannot be combined; leave one of them out")
+    fitting = loss_names("numbers" if arguments.regression else "classes")
     if arguments.loss not in (None, *fitting):
         advice = "leave out --regression" if arguments.regression else "add --regression"
-        raise UserError(f"--loss {arguments.loss} is none of {', '.join(fitting)}; choose one of them, or {advice}")
+        raise UserError(f"--loss {arguments.loss} must be one of {', '.join(fitting)}; choose one of them, or {advice}")
+    if arguments.regression and arguments.class_weight is not None:
+        raise UserError("--class-weight is for classes; leave it out with --regression")
     if arguments.out is None and (arguments.checkpoint or arguments.resume):
-        raise UserError("--checkpoint and --resume are for a training that writes a model: add --out MODEL")
-    for path in (arguments.out, arguments.checkpoint):
+        raise UserError("--checkpoint and --resume need --out, the model file to write")
+    if arguments.resume is not None and arguments.checkpoint not in (None, arguments.resume):
+        raise UserError(
+            f"--checkpoint {arguments.checkpoint!r} and --resume {arguments.resume!r} must be the same file; "
+            "--resume alone continues to write its file"
+        )
+    for path in (arguments.out, arguments.checkpoint, arguments.resume):
         if path is not None:
-            require_place_for(path, arguments.data)
+            require_place_for(path, arguments.data, *([] if arguments.test is None else [arguments.test]))
 
 
 def _trained(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Train on a table that is read as a whole, and return what is to be said about it."""
+    """Train on a table that is read as a whole, and return what to report."""
     samples = read_samples(arguments)
     facts: dict[str, Any] = {"rows_without_target": samples.n_left_out}
     if arguments.cv is not None:
@@ -217,37 +265,59 @@ def _trained(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _train(samples: Samples, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Train on the rows that are not held out, write the model, and return what is to be said about it."""
-    share = arguments.test_size if arguments.test_size is not None else TEST_SIZE if arguments.cv is None else 0.0
-    training, held_out = _split(samples, share, arguments)
+    """Train on all rows, write the model, and score a model that is trained without the rows held out."""
+    everywhere = np.arange(len(samples.rows))
+    fraction = arguments.test_size
+    if fraction is None:
+        fraction = TEST_SIZE if arguments.cv is None and arguments.test is None else 0.0
+    training, held_out = _split(samples, fraction, arguments)
     start = time.perf_counter()
     with ending_the_training() as pressed:
-        model, values = fitted(samples, samples.rows[training], arguments, [pressed], stored=True)
+        model, values = fitted(samples, everywhere, arguments, pressed, stored=True)
     seconds = time.perf_counter() - start
-    facts: dict[str, Any] = {"train_samples": len(training), "test_samples": len(held_out)}
-    for name, places in (("train", training), ("test", held_out)):
-        found = scores(model, values[samples.rows[places]], samples.targets[places]) if len(places) else {}
-        facts |= {f"{name}_{score}": found.get(score) for score in scores_of(arguments)}
     save(model, arguments.out)
-    return facts | {
+    facts: dict[str, Any] = {"train_samples": len(everywhere), "test_samples": 0}
+    facts |= _prefixed("train", evaluate(model, values, samples.targets, samples.weights))
+    facts |= {
         "loss": float(model.estimator.history_.loss[-1]),
         "iterations": int(model.estimator.n_iter_),
         "status": model.estimator.status_.value,
+        "alpha": getattr(model.estimator, "alpha_", None),
         "seconds": round(seconds, 3),
         "out": arguments.out,
         "interrupted": pressed.is_pressed,
+        "classes": model.classes_.tolist() if model.is_classifier else None,
     }
+    if pressed.is_pressed:
+        return facts
+    if arguments.test is not None:
+        test = read_scored(model, arguments.test, arguments, False)
+        facts["test_samples"] = len(test.targets)
+        return facts | _prefixed("test", evaluate(model, model.inputs(test.frame), test.targets, test.weights))
+    if len(held_out):
+        with warnings.catch_warnings(), ending_the_training() as pressed:
+            warnings.simplefilter("ignore")  # the training on all rows gave the same warnings
+            held_back, _ = fitted(samples, training, arguments, pressed)
+        if pressed.is_pressed:
+            return facts | {"evaluation_interrupted": True}
+        facts["test_samples"] = len(held_out)
+        facts |= _prefixed("test", evaluate_rows(held_back, samples, held_out))
+    return facts
+
+
+def _prefixed(name: str, scores: Scores) -> Scores:
+    return {f"{name}_{score}": value for score, value in scores.items()}
 
 
 @reraise_swallowed_interrupts
-def _split(samples: Samples, share: float, arguments: argparse.Namespace) -> tuple[LabelArray, LabelArray]:
-    """Return the places of the samples to train on and of those held out, with equal shares of every class."""
+def _split(samples: Samples, fraction: float, arguments: argparse.Namespace) -> tuple[LabelArray, LabelArray]:
+    """Return the indices of the samples to train on and of those held out, with equal fractions of every class."""
     from sklearn.model_selection import train_test_split
 
-    places = np.arange(len(samples.rows))
-    held_out = math.ceil(share * len(places))
+    indices = np.arange(len(samples.rows))
+    held_out = math.ceil(fraction * len(indices))
     if held_out == 0:
-        return places, places[:0]
+        return indices, indices[:0]
     n_classes = 1
     if not arguments.regression:
         classes, counts = np.unique(samples.targets, return_counts=True)
@@ -257,52 +327,57 @@ def _split(samples: Samples, share: float, arguments: argparse.Namespace) -> tup
             doubt = f" (there are {n_classes} classes: are they measurements? --regression learns those)"
             raise UserError(
                 f"class {alone!r} has one sample, which cannot be trained on and held out; --test-size 0 holds nothing "
-                f"out{doubt if are_numbers(map(str, classes), samples.sheet.decimal) else ''}"
+                f"out{doubt if are_numbers(map(str, classes), samples.frame.decimal) else ''}"
             )
-    if min(held_out, len(places) - held_out) < n_classes:
+    if min(held_out, len(indices) - held_out) < n_classes:
         raise UserError(
-            f"--test-size {share:g} of {counted(len(places), 'sample')} leaves {len(places) - held_out} to train on "
-            f"and {held_out} held out; both need one of each of the {n_classes} classes at least"
+            f"--test-size {fraction:g} of {pluralise(len(indices), 'sample')} leaves {len(indices) - held_out} to "
+            f"train on and {held_out} held out; both need one of each of the {n_classes} classes at least"
         )
     stratify = None if arguments.regression else samples.targets
-    training, testing = train_test_split(places, test_size=held_out, stratify=stratify, random_state=arguments.seed)
+    training, testing = train_test_split(indices, test_size=held_out, stratify=stratify, random_state=arguments.seed)
     return training, testing
 
 
 def _report(facts: dict[str, Any]) -> str:
     lines: dict[str, object] = {}
     if facts["rows_without_target"]:
-        lines["left out"] = f"{counted(facts['rows_without_target'], 'row')} without a target"
+        lines["left out"] = f"{pluralise(facts['rows_without_target'], 'row')} without a target"
     for score, name in SCORES.items():
-        found = facts.get("cv", {}).get(score)
-        if found is not None:
-            lines[f"{name} in {len(found)} folds"] = f"{np.mean(found):.4f}, spread {np.std(found):.4f}"
+        folds = facts.get("cv", {}).get(score)
+        if folds:
+            baseline = facts["cv"].get(f"baseline_{score}")
+            beside = "" if baseline is None else f"; baseline {np.mean(baseline):.4f}"
+            lines[f"{name} in {len(folds)} folds"] = f"{np.mean(folds):.4f}, spread {np.std(folds):.4f}{beside}"
     if "out" not in facts:
         return aligned(lines)
-    score = "accuracy" if "train_accuracy" in facts else "r2"
-    for part in ("train", "test"):
-        count = facts[f"{part}_samples"]
-        lines[f"{part} {SCORES[score]}"] = (
-            f"{facts[f'{part}_{score}']:.4f} of {counted(count, 'sample')}" if count else "no samples held out"
-        )
-    if score == "r2" and facts["test_samples"]:
-        lines["test error"] = f"{facts['test_error']:.6g}, the root of the mean square"
-    return aligned(
-        lines
-        | {
-            "loss": f"{facts['loss']:.6g}",
-            "iterations": f"{facts['iterations']}: {facts['status']}",
-            "seconds": f"{facts['seconds']:.2f}",
-            "model file": facts["out"],
-        }
-    )
+    confusion = ""
+    for name in ("train", "test"):
+        scores = {key.removeprefix(f"{name}_"): value for key, value in facts.items() if key.startswith(f"{name}_")}
+        if "baseline_accuracy" in scores or "baseline_error" in scores:
+            lines |= describe_scores(scores, facts[f"{name}_samples"], name)
+            confusion = describe_confusion(scores, facts["classes"] or []) if name == "test" else ""
+        elif "accuracy" in scores or "r2" in scores:  # of a table in several files
+            score = "accuracy" if "accuracy" in scores else "r2"
+            lines[f"{name} {SCORES[score]}"] = f"{scores[score]:.4f} of {pluralise(facts[f'{name}_samples'], 'row')}"
+    if facts["test_samples"]:
+        if "classes" in facts:
+            evaluated = f"the model file has a model of all {pluralise(facts['train_samples'], 'row')}"
+            lines["saved model"] = evaluated
+    else:
+        lines["test"] = "no rows held out"
+    lines |= {"loss": f"{facts['loss']:.6g}", "iterations": f"{facts['iterations']}: {facts['status']}"}
+    if facts.get("alpha") is not None:
+        lines["alpha"] = f"{facts['alpha']:g}"
+    lines |= {"seconds": f"{facts['seconds']:.2f}", "model file": facts["out"]}
+    return aligned(lines) + (f"\n{confusion}" if confusion else "")
 
 
-def _share(text: str) -> float:
-    share = _real(text)
-    if not 0 <= share < 1:
+def _fraction(text: str) -> float:
+    fraction = _real(text)
+    if not 0 <= fraction < 1:
         raise argparse.ArgumentTypeError(f"must be at least 0 and below 1, got {text!r}")
-    return share
+    return fraction
 
 
 def _positive(text: str) -> float:
@@ -313,10 +388,12 @@ def _positive(text: str) -> float:
 
 
 def _alpha(text: str) -> float | str:
+    if text in ("auto", "cv"):
+        return text
     value = _real(text)
-    if text != "cv" and not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number that is not negative, or cv, got {text!r}")
-    return "cv" if text == "cv" else value
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number that is not negative, auto or cv, got {text!r}")
+    return value
 
 
 def _real(text: str) -> float:

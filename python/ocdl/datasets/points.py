@@ -1,4 +1,4 @@
-"""Points of the plane, in two classes that no line separates."""
+"""Points of the plane in two classes that no line separates."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def make_donut1d(n_samples: int = 500, *, noise: float = 0.1, random_state: Any 
     ((500, 2), 167)
     """
     line = np.linspace(-1, 1, 100)
-    return _donut(np.column_stack([line, np.zeros_like(line)]), 3, n_samples, noise, random_state)
+    return _draw_donut(np.column_stack([line, np.zeros_like(line)]), 3, n_samples, noise, random_state)
 
 
 def make_donut2d(n_samples: int = 1000, *, noise: float = 0.1, random_state: Any = None) -> tuple[Points, Labels]:
@@ -93,7 +93,7 @@ def make_donut2d(n_samples: int = 1000, *, noise: float = 0.1, random_state: Any
     """
     line = np.linspace(-1, 1, 100)
     grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
-    return _donut(grid, 2, n_samples, noise, random_state)
+    return _draw_donut(grid, 2, n_samples, noise, random_state)
 
 
 def make_squares(n_samples: int = 1000, *, noise: float = 0.1, random_state: Any = None) -> tuple[Points, Labels]:
@@ -129,9 +129,9 @@ def make_squares(n_samples: int = 1000, *, noise: float = 0.1, random_state: Any
     >>> bool(((X[:, 0] * X[:, 1] > 0) == y).all())
     True
     """
-    m, noise, rng = _checked(n_samples, noise, random_state)
+    m, noise, rng = _validate(n_samples, noise, random_state)
     points = rng.uniform(-0.7, 0.7, (m, 2))
-    return _noisy_in_random_order(points, points[:, 0] * points[:, 1] > 0, noise, rng)
+    return _shuffle_with_noise(points, points[:, 0] * points[:, 1] > 0, noise, rng)
 
 
 def make_spiral(n_samples: int = 1000, *, noise: float = 0.05, random_state: Any = None) -> tuple[Points, Labels]:
@@ -167,13 +167,13 @@ def make_spiral(n_samples: int = 1000, *, noise: float = 0.05, random_state: Any
     >>> bool(abs(X.sum(axis=0)).max() < 1e-15)  # the innermost points lie opposite each other
     True
     """
-    m, noise, rng = _checked(n_samples, noise, random_state)
-    ones = _rounded_up(m, 2)
+    m, noise, rng = _validate(n_samples, noise, random_state)
+    ones = _divide_rounding_up(m, 2)
     points = np.concatenate([_spiral(0.0, m - ones), _spiral(np.pi, ones)])
-    return _noisy_in_random_order(points, np.arange(m) >= m - ones, noise, rng)
+    return _shuffle_with_noise(points, np.arange(m) >= m - ones, noise, rng)
 
 
-GENERATORS: dict[str, Callable[..., tuple[Points, Labels]]] = {  # all that stand above
+GENERATORS: dict[str, Callable[..., tuple[Points, Labels]]] = {  # all functions above
     name.removeprefix("make_"): make for name, make in list(globals().items()) if name in __all__
 }
 
@@ -183,19 +183,21 @@ def _spiral(first_angle: float, size: int) -> Points:
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 
 
-def _donut(candidates: Points, share: int, n_samples: int, noise: float, random_state: Any) -> tuple[Points, Labels]:
-    """Return candidates drawn by their distance from 0; one in `share` is of the inner class."""
-    m, noise, rng = _checked(n_samples, noise, random_state)
+def _draw_donut(
+    candidates: Points, share: int, n_samples: int, noise: float, random_state: Any
+) -> tuple[Points, Labels]:
+    """Draw candidates by their distance from 0; one in `share` is of the inner class."""
+    m, noise, rng = _validate(n_samples, noise, random_state)
     r = np.linalg.norm(candidates, axis=1)
-    ones = _rounded_up(m, share)
+    ones = _divide_rounding_up(m, share)
     drawn = [
         rng.choice(len(candidates), size, p=weight / weight.sum())
         for size, weight in ((m - ones, np.exp(-((r - 0.5) ** 2) / 0.02)), (ones, np.exp(-(r**2) / 0.02)))
     ]
-    return _noisy_in_random_order(candidates[np.concatenate(drawn)], np.arange(m) >= m - ones, noise, rng)
+    return _shuffle_with_noise(candidates[np.concatenate(drawn)], np.arange(m) >= m - ones, noise, rng)
 
 
-def _noisy_in_random_order(
+def _shuffle_with_noise(
     points: Points, in_class_1: NDArray[np.bool_], noise: float, rng: RandomSource
 ) -> tuple[Points, Labels]:
     order = rng.permutation(len(points))
@@ -206,10 +208,10 @@ def _noisy_in_random_order(
     return noisy, in_class_1[order].astype(np.int64)
 
 
-def _checked(n_samples: int, noise: float, random_state: Any) -> tuple[int, float, RandomSource]:
-    m = validation.integer(n_samples, "n_samples", least=2)  # one for each class
+def _validate(n_samples: int, noise: float, random_state: Any) -> tuple[int, float, RandomSource]:
+    m = validation.integer(n_samples, "n_samples", minimum=2)  # one for each class
     return m, validation.not_negative(noise, "noise"), random_source(random_state)
 
 
-def _rounded_up(m: int, share: int) -> int:
+def _divide_rounding_up(m: int, share: int) -> int:
     return -(-m // share)

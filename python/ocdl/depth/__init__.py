@@ -1,1 +1,1 @@
-"""Depth as time: the same flow with more layers, or without those that last no time."""
+"""Depth as time: refine, resample and prune the layers of a flow."""

@@ -1,4 +1,4 @@
-"""Layers whose time step is 0: which remain without them, and what that saves."""
+"""Remove layers whose time step is 0."""
 
 from __future__ import annotations
 
@@ -10,19 +10,31 @@ from ocdl.base.validation import LabelArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow, SomeFlow
 
-__all__ = ["Saving", "prune", "saving"]
+__all__ = ["PruningSummary", "prune", "saving"]
 
 
 @dataclass(frozen=True)
-class Saving:
-    """What `Network.prune` saves: the layers before and after. As text it is a sentence."""
+class PruningSummary:
+    """The layers before and after `Network.prune`; as text a sentence.
+
+    Attributes
+    ----------
+    layers, kept : int
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> summary = ocdl.PruningSummary(layers=20, kept=5)
+    >>> summary.layers, summary.kept, summary.factor
+    (20, 5, 4.0)
+    """
 
     layers: int
     kept: int
 
     @property
     def factor(self) -> float:
-        """How many times fewer layers there are to compute."""
+        """The number of layers before pruning divided by that after it."""
         return self.layers / self.kept
 
     def __str__(self) -> str:
@@ -36,8 +48,9 @@ class Saving:
 def prune(net: SomeFlow, u: Controls) -> tuple[SomeFlow, Controls]:
     """Return a network and controls without the layers whose step is 0; the outputs are the same to the last bit.
 
-    One layer is kept where all steps are 0. A feed-forward network has no steps and stays as it is. `saving` says
-    beforehand how many layers that are.
+    One layer is kept where all steps are 0. Shared controls are removed with the last layer that uses them. A
+    feed-forward network has no steps and is returned unchanged. `saving` counts the layers
+    beforehand.
 
     Parameters
     ----------
@@ -63,15 +76,17 @@ def prune(net: SomeFlow, u: Controls) -> tuple[SomeFlow, Controls]:
     """
     net._vector(u)
     kept = _kept_layers(net, u)
-    small = replace(net, n_layers=len(kept))
-    parts = (
-        values[kept] if part.is_per_layer and len(values) else values
-        for part, values in zip(net.parts, u.parts().values(), strict=True)
-    )
+    kept_sets, sets = kept, None
+    if net.control_intervals is not None:
+        kept_sets, renumbered = np.unique(np.array(net.layer_sets)[kept], return_inverse=True)
+        sets = tuple(renumbered.tolist())
+    small = replace(net, n_layers=len(kept), control_intervals=sets)
+    selected = {"field": kept_sets, "steps": kept if net.residual else slice(None), "readout": slice(None)}
+    parts = (values[selected[part.role]] for part, values in zip(net.parts, u.parts().values(), strict=True))
     return small, Controls(small._layout, np.concatenate([values.ravel() for values in parts]))
 
 
-def saving(net: Flow, u: Controls) -> Saving:
+def saving(net: Flow, u: Controls) -> PruningSummary:
     """Return how many layers `prune` would leave.
 
     Parameters
@@ -80,7 +95,7 @@ def saving(net: Flow, u: Controls) -> Saving:
 
     Returns
     -------
-    Saving
+    PruningSummary
         ``layers``, ``kept`` and ``factor``; as text it is a sentence.
 
     Raises
@@ -96,7 +111,7 @@ def saving(net: Flow, u: Controls) -> Saving:
     2 of 4 layers can be left out: 2 times fewer to compute
     """
     net._vector(u)
-    return Saving(net.n_layers, len(_kept_layers(net, u)))
+    return PruningSummary(net.n_layers, len(_kept_layers(net, u)))
 
 
 def _kept_layers(net: Flow, u: Controls) -> LabelArray:

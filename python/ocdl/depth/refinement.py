@@ -2,7 +2,7 @@
 
 A layer lasts |h[j]|. Layers that follow each other with steps of one sign are a *run*, along which the controls are a
 function of time; layers with step 0 last no time and interrupt no run. Where the sign changes the flow turns back, and
-nothing is interpolated.
+no controls are interpolated.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = ["refine", "resample"]
 INTERPOLATIONS = ("linear", "constant")
 
 
-class Places(NamedTuple):
-    """Where new layers take their controls from: ``(1 - fraction) * old[lower] + fraction * old[upper]``."""
+class Sources(NamedTuple):
+    """The old layers that new layers interpolate: ``(1 - fraction) * old[lower] + fraction * old[upper]``."""
 
     lower: LabelArray
     upper: LabelArray
@@ -45,7 +45,8 @@ def refine(net: SomeFlow, u: Controls, factor: int = 2, *, interpolation: str = 
         controls change little from layer to layer the flow is the same up to O(h). "constant": each new layer has the
         controls of the layer that it is a part of, so that the ODE is the same and the flow differs by the error of
         the method, O(h^order). Layers with step 0 are repeated, and nothing is interpolated between steps of
-        different signs. Stages with controls of their own are interpolated one by one.
+        different signs. Stages with controls of their own are interpolated one by one. With control intervals it is
+        always "constant": the new layers share the controls of the layer that they are a part of.
 
     Returns
     -------
@@ -69,19 +70,19 @@ def refine(net: SomeFlow, u: Controls, factor: int = 2, *, interpolation: str = 
     [1.0, 1.0, 3.0, 3.0]
     """
     h = _steps(net, u)
-    factor = validation.integer(factor, "factor", least=1)
-    interpolation = validation.choice(interpolation, "interpolation", INTERPOLATIONS)
+    factor = validation.integer(factor, "factor", minimum=1)
+    interpolation = _interpolation(net, interpolation)
     parents = np.repeat(np.arange(net.n_layers), factor)
-    places = Places(parents.copy(), parents.copy(), np.zeros(len(parents)))
-    inside = np.tile((np.arange(factor) + 0.5) / factor, net.n_layers)  # share of the parent's time at the midpoint
+    sources = Sources(parents.copy(), parents.copy(), np.zeros(len(parents)))
+    inside = np.tile((np.arange(factor) + 0.5) / factor, net.n_layers)  # fraction of the parent's time at the midpoint
     for run in _runs(h):
         new = np.flatnonzero(np.isin(parents, run))
         durations = np.abs(h[run])
         starts = np.cumsum(durations) - durations
         times = np.repeat(starts, factor) + inside[new] * np.repeat(durations, factor)
-        for whole, part in zip(places, _places(run, durations, times, interpolation), strict=True):
+        for whole, part in zip(sources, _find_sources(run, durations, times, interpolation), strict=True):
             whole[new] = part
-    return _interpolated(net, u, places, np.repeat(h / factor, factor))
+    return _interpolate(net, u, sources, np.repeat(h / factor, factor))
 
 
 def resample(net: SomeFlow, u: Controls, n_layers: int, *, interpolation: str = "linear") -> tuple[SomeFlow, Controls]:
@@ -96,10 +97,10 @@ def resample(net: SomeFlow, u: Controls, n_layers: int, *, interpolation: str = 
     u : Controls
         At least one step is not 0.
     n_layers : int
-        At least one for each run; they are shared out such that the longest step is as short as possible.
+        At least one for each run, distributed such that the longest step is as short as possible.
     interpolation : {"linear", "constant"}
         As for `refine`: between the midpoints of the old layers, or the controls of the old layer at that time (at the
-        border of two, of the later one).
+        border of two, of the later one). With control intervals always "constant"; one without a new layer goes.
 
     Returns
     -------
@@ -121,22 +122,24 @@ def resample(net: SomeFlow, u: Controls, n_layers: int, *, interpolation: str = 
     [1.0, 1.0, 1.0, 2.0]
     """
     h = _steps(net, u)
-    n_layers = validation.integer(n_layers, "n_layers", least=1)
-    interpolation = validation.choice(interpolation, "interpolation", INTERPOLATIONS)
+    n_layers = validation.integer(n_layers, "n_layers", minimum=1)
+    interpolation = _interpolation(net, interpolation)
     runs = _runs(h)
     if not runs:
-        raise ValueError("u.h is 0 in every layer: the network has no time to share out")
+        raise ValueError("u.h is 0 in every layer: the network has no time to distribute")
     if n_layers < len(runs):
         raise ValueError(
             f"n_layers must be at least {len(runs)}, one for each run of steps of one sign, got {n_layers}"
         )
     sampled, steps = [], []
-    for run, count in zip(runs, _shared_out(n_layers, [float(np.abs(h[run]).sum()) for run in runs]), strict=True):
+    for run, count in zip(
+        runs, _distribute_layers(n_layers, [float(np.abs(h[run]).sum()) for run in runs]), strict=True
+    ):
         times = (np.arange(count) + 0.5) / count * np.abs(h[run]).sum()
-        sampled.append(_places(run, np.abs(h[run]), times, interpolation))
+        sampled.append(_find_sources(run, np.abs(h[run]), times, interpolation))
         steps.append(np.full(count, h[run].sum() / count))
-    places = Places(*(np.concatenate(parts) for parts in zip(*sampled, strict=True)))
-    return _interpolated(net, u, places, np.concatenate(steps))
+    sources = Sources(*(np.concatenate(parts) for parts in zip(*sampled, strict=True)))
+    return _interpolate(net, u, sources, np.concatenate(steps))
 
 
 def _steps(net: Flow, u: Controls) -> FloatArray:
@@ -146,42 +149,62 @@ def _steps(net: Flow, u: Controls) -> FloatArray:
     return u.h.astype(np.float64)
 
 
+def _interpolation(net: Flow, interpolation: str) -> str:
+    interpolation = validation.choice(interpolation, "interpolation", INTERPOLATIONS)
+    return interpolation if net.control_intervals is None else "constant"
+
+
 def _runs(h: FloatArray) -> list[LabelArray]:
     moving = np.flatnonzero(h)
     turns = np.flatnonzero(np.diff(np.sign(h[moving]))) + 1
     return [run for run in np.split(moving, turns) if len(run)]
 
 
-def _shared_out(layers: int, durations: list[float]) -> LabelArray:
-    """Return how many layers each run gets: one, and as long as there are more, one where the steps are longest."""
+def _distribute_layers(layers: int, durations: list[float]) -> LabelArray:
+    """Return the number of layers of each run: one each, the others one by one where the steps are longest."""
     counts = np.ones(len(durations), np.int64)
     for _ in range(layers - len(durations)):
         counts[np.argmax(durations / counts)] += 1
     return counts
 
 
-def _places(run: LabelArray, durations: FloatArray, times: FloatArray, interpolation: str) -> Places:
+def _find_sources(run: LabelArray, durations: FloatArray, times: FloatArray, interpolation: str) -> Sources:
     ends, last = np.cumsum(durations), len(run) - 1
     if interpolation == "constant":
         position = np.searchsorted(ends, times, side="right").clip(0, last).astype(np.float64)
     else:
         position = np.interp(times, ends - durations + 0.5 * durations, np.arange(last + 1))
     lower = np.floor(position).astype(np.int64)
-    return Places(run[lower], run[np.minimum(lower + 1, last)], position - lower)
+    return Sources(run[lower], run[np.minimum(lower + 1, last)], position - lower)
 
 
-def _interpolated(net: SomeFlow, u: Controls, places: Places, steps: FloatArray) -> tuple[SomeFlow, Controls]:
+def _interpolate(net: SomeFlow, u: Controls, sources: Sources, steps: FloatArray) -> tuple[SomeFlow, Controls]:
+    if net.control_intervals is not None:
+        return _copy_control_sets(net, u, sources.lower, steps)
     new = replace(net, n_layers=len(steps))
 
-    def between(old: FloatArray) -> FloatArray:
-        fraction = places.fraction.reshape(-1, *(1,) * (old.ndim - 1))
-        found: FloatArray = (1 - fraction) * old[places.lower] + fraction * old[places.upper]
-        return found
+    def interpolate(old: FloatArray) -> FloatArray:
+        fraction = sources.fraction.reshape(-1, *(1,) * (old.ndim - 1))
+        result: FloatArray = (1 - fraction) * old[sources.lower] + fraction * old[sources.upper]
+        return result
 
     parts = u.parts()
     for part in net.parts:
         if part.role == "field":
-            parts[part.name] = between(parts[part.name])
+            parts[part.name] = interpolate(parts[part.name])
+        elif part.role == "steps":
+            parts[part.name] = steps
+    return new, new.controls(**parts)
+
+
+def _copy_control_sets(net: SomeFlow, u: Controls, parents: LabelArray, steps: FloatArray) -> tuple[SomeFlow, Controls]:
+    """Return new layers with the control sets of their parents, without unused sets."""
+    kept, sets = np.unique(np.array(net.layer_sets)[parents], return_inverse=True)
+    new = replace(net, n_layers=len(steps), control_intervals=tuple(sets.tolist()))
+    parts = u.parts()
+    for part in net.parts:
+        if part.role == "field":
+            parts[part.name] = parts[part.name][kept]
         elif part.role == "steps":
             parts[part.name] = steps
     return new, new.controls(**parts)

@@ -1,8 +1,7 @@
-"""Collective operations of the ranks that end together, whatever happens on one of them.
+"""Collective operations of ranks that end together, whatever happens on one of them.
 
-Every operation begins with an allgather of packets, in which each rank sends its state. So a rank that cannot continue,
-because of an error, Ctrl-C or a request to stop, sends that with its next packet, whatever the others wait for, and all
-end together.
+Every operation begins with an allgather of packets, in which each rank sends its state. A rank that cannot continue,
+because of an error or Ctrl-C, sends that with its next packet, whatever the others wait for, and all end together.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ GRACE = 2.0  # seconds that other ranks wait longer, so that a listener, which c
 class RankState(IntEnum):
     """The state of a rank at the beginning of an operation, from the best to the worst."""
 
-    RUNNING, STOPPING, INTERRUPTED, FAILED = range(4)
+    RUNNING, INTERRUPTED, FAILED = range(3)
 
 
 class RankError(RuntimeError):
@@ -48,10 +47,6 @@ class RankError(RuntimeError):
     ... except ocdl.distributed.RankError as error:
     ...     print(error)
     """
-
-
-class Stopped(Exception):
-    """A rank has requested a stop, and all ranks have received the request."""
 
 
 class Collectives:
@@ -119,10 +114,6 @@ class Collectives:
         self.complete(self._mpi.Iallgatherv(own, [received, (lengths, offsets_of(lengths))]), subject)
         return received
 
-    def request_stop(self) -> None:
-        """Send a request to stop with the next packet: Stopped is raised on all ranks."""
-        self._exchange_packets(RankState.STOPPING, "a decision")
-
     # ---- packets ----
 
     def _exchange_packets(
@@ -130,8 +121,6 @@ class Collectives:
     ) -> tuple[list[int], list[memoryview]]:
         own = np.frombuffer(payload, np.uint8)
         if self.size == 1:
-            if state is RankState.STOPPING:
-                raise Stopped
             return [len(own)], [own.data[: self.packet_size]]
         self._number += 1
         HEADER.pack_into(self._own.data, 0, state, SUBJECTS.index(subject), len(own))
@@ -156,8 +145,6 @@ class Collectives:
                     f"{SUBJECTS[subjects[0]]}; were they called alike?"
                 )
             return
-        if worst is RankState.STOPPING:
-            raise Stopped
         self.ended = True
         if own_state is worst:
             return
@@ -177,7 +164,7 @@ class Collectives:
             self._exchange_packets(state, "the end", text)
         except RankError as other:
             error.add_note(str(other))
-        except (Stopped, KeyboardInterrupt):
+        except KeyboardInterrupt:
             pass
         self.ended = True
 

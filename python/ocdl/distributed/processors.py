@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from ocdl.base.threads import are_threads_chosen
+from ocdl.base.threads import has_thread_limit
 
 
 def description() -> dict[str, Any]:
@@ -21,7 +21,7 @@ def threads_of(rank: int, descriptions: Sequence[dict[str, Any]]) -> int | None:
     A rank shares its processors with the ranks on its machine that may run on one of them. A launcher that gives each
     rank its own processors, as Slurm does, has divided them already.
     """
-    if are_threads_chosen():
+    if has_thread_limit():
         return None
     own = descriptions[rank]
     mine = {*own["processors"]}

@@ -10,9 +10,9 @@ from importlib.metadata import version
 from typing import Any, TypeVar
 
 from ocdl import _core
-from ocdl.base.threads import limited_threads
+from ocdl.base.threads import limit_threads
 from ocdl.distributed import processors
-from ocdl.distributed.collectives import Collectives, RankError, Stopped
+from ocdl.distributed.collectives import Collectives, RankError
 from ocdl.distributed.communicator import as_communicator
 from ocdl.distributed.row_distribution import RowDistribution
 
@@ -46,10 +46,6 @@ class Ranks:
         """Return how the rows are distributed, `rows` of them on this rank; None: all are here."""
         return None
 
-    def run_collectively(self, compute: Callable[[], Value]) -> Value | None:
-        """Return the result of a computation with collective operations; None if it was stopped on any rank."""
-        return compute()
-
     def require_agreement(self, arguments: Callable[[], Mapping[str, Any]]) -> None:
         """Raise a RankError that names the rank and the argument if the arguments of the ranks differ."""
 
@@ -75,15 +71,6 @@ class MPIRanks(Ranks):
 
     def row_distribution(self, rows: int, name: str) -> RowDistribution:
         return RowDistribution.gather(self.collectives, rows, name)
-
-    def run_collectively(self, compute: Callable[[], Value]) -> Value | None:
-        try:
-            result = compute()
-            if not result:
-                self.collectives.request_stop()
-        except Stopped:
-            return None
-        return result
 
     def require_agreement(self, arguments: Callable[[], Mapping[str, Any]]) -> None:
         own = json.dumps(arguments()).encode()
@@ -126,7 +113,7 @@ def join_ranks(communicator: Any) -> Iterator[Ranks]:
         return
     with Collectives(as_communicator(communicator)).session() as collectives:
         ranks = MPIRanks(collectives)
-        with limited_threads(ranks.agree_on_threads()):
+        with limit_threads(ranks.agree_on_threads()):
             yield ranks
 
 

@@ -1,60 +1,56 @@
-"""What classifier and regressor have in common: a flow that is fitted to rows, and everything that is done with it."""
+"""The base class of classifier and regressor: it plans a fit and applies the fitted flow."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Number
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
-from sklearn.utils import check_random_state
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ocdl.base import validation
-from ocdl.base.threads import limited_threads
+from ocdl.base.randomness import draw_seed
 from ocdl.base.validation import FloatArray
-from ocdl.estimator import convergence, defaults, files
-from ocdl.estimator.epochs import AdamEpochs, adam_of
-from ocdl.estimator.prior import SHORT, WEAK_ITERATIONS, WEAK_SHARE, prior, reach
+from ocdl.estimator import defaults, files
+from ocdl.estimator.epochs import AdamState, resolve_adam
+from ocdl.estimator.fitting import fit_network
+from ocdl.estimator.plan import Callback, FitPlan, FittedNetwork
 from ocdl.estimator.samples import Samples, columns_without_numbers
-from ocdl.estimator.settings import CHOSEN_BY_FOLDS, alpha_of, optimiser_of, threads_of
+from ocdl.estimator.settings import resolve_alpha, resolve_optimiser, resolve_threads
+from ocdl.estimator.targets import ClassTargets, NumberTargets
 from ocdl.model.controls import Controls
-from ocdl.model.losses import Loss, names_of
-from ocdl.model.objective import Objective
-from ocdl.model.penalties import Regulariser
+from ocdl.model.fields import FIELDS_WITHOUT_OPTION
+from ocdl.model.losses import Loss, loss_names
+from ocdl.model.objective import resolve_loss
 from ocdl.network import Network
-from ocdl.training.failure import judged_from
-from ocdl.training.loop import require_memory, train
-from ocdl.training.optimisers import LBFGS, Chain, Optimiser, stages_of
-from ocdl.training.result import Result, Status
-from ocdl.training.watching import TrainingState
+from ocdl.training.validation import Validation
 
-ALPHAS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # among which folds choose
-FOLDS = 3
-MOST_NAMES = 8  # of columns that a message lists
-LARGEST_MEMORY = 2**30  # bytes that the pairs of L-BFGS may take
+MAX_NAMES = 8  # of columns that a message lists
+LARGE = 20.0  # root mean square of a column that is not scaled
+MAX_SEED = 2**32  # of NumPy's older generators
 
-Callback = Callable[[TrainingState], Any]
-Validation = tuple[FloatArray, NDArray[Any]]
+Targets = ClassTargets | NumberTargets
 
 
 class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The part of the estimators that knows neither classes nor numbers."""
+    """The part of the estimators that is the same for classes and numbers."""
 
     network_: Network
     controls_: Controls
-    _target_kind: str  # what the losses compare with: "classes" or "numbers"
-    _checkpoint: str | None = None  # files of `train` that the command line sets
-    _resume: str | None = None
-    _communicator: Any = None  # of the ranks that fit together
-    _looked_at: Samples | None = None  # rows that stand for all, where these have no more than a part of them
+    alpha_: float
+    n_iter_: int
+    _targets_type: ClassVar[type[ClassTargets] | type[NumberTargets]]
+    _training_state: AdamState | None = None  # of partial_fit
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Return the states at time T, (samples, features + augment), of which the outputs are a linear function.
@@ -82,7 +78,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         >>> model.transform(X).shape
         (100, 3)
         """
-        rows = self._checked(X)
+        rows = self._validated_rows(X)
         return self.network_.final_state(self.controls_, rows)
 
     def trajectory(self, X: ArrayLike) -> FloatArray:
@@ -111,13 +107,13 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         >>> model.trajectory(X).shape
         (6, 100, 3)
         """
-        rows = self._checked(X)
+        rows = self._validated_rows(X)
         return self.network_.forward(self.controls_, rows).states
 
     def prune(self) -> Self:
         """Drop the layers whose time step is 0, which changes no prediction; return the estimator.
 
-        With `verbose` above 0 it prints what that saves; ``network_.saving(controls_)`` says it beforehand.
+        With `verbose` above 0 it prints the savings; ``network_.saving(controls_)`` returns them beforehand.
 
         Returns
         -------
@@ -144,7 +140,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted estimator to a file without code in it (no pickle), for `load`.
+        """Write the fitted estimator to a file without code in it (no pickle), for `ocdl.load`.
 
         Parameters
         ----------
@@ -164,40 +160,11 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
         >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
         >>> model.save("model.ocdl")
+        >>> bool((ocdl.load("model.ocdl").predict(X) == model.predict(X)).all())
+        True
         """
         check_is_fitted(self)
         files.save(path, self)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the estimator that `save` wrote: it predicts the same, to the last bit.
-
-        Parameters
-        ----------
-        path : str or path-like
-
-        Returns
-        -------
-        ODEClassifier or ODERegressor
-            Of the class that is asked.
-
-        Raises
-        ------
-        ModelFileError
-            If the file is damaged, foreign, newer, or holds something else.
-        OSError
-            If it cannot be read.
-
-        Examples
-        --------
-        >>> import ocdl
-        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
-        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
-        >>> model.save("model.ocdl")
-        >>> bool((ocdl.ODEClassifier.load("model.ocdl").predict(X) == model.predict(X)).all())
-        True
-        """
-        return files.load(path, cls)
 
     def to_onnx(self, path: str | os.PathLike[str], *, opset: int | None = None) -> None:
         """Write the fitted estimator as a file in ONNX, which programs without Python can run.
@@ -234,7 +201,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         write_estimator(path, self, opset)
 
     def onnx_shape_calculator(self) -> Callable[[Any], None]:
-        """Return what tells skl2onnx the types and shapes of the predictions; it asks for that itself.
+        """Return the shape calculator for skl2onnx, which calls this method.
 
         Returns
         -------
@@ -251,7 +218,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return describe_outputs
 
     def onnx_converter(self) -> Callable[[Any, Any, Any], None]:
-        """Return what converts the estimator for skl2onnx; it asks for that itself.
+        """Return the converter for skl2onnx, which calls this method.
 
         Returns
         -------
@@ -272,361 +239,182 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     # ---- what the two kinds fill in ----
 
-    def _samples_of(self, X: FloatArray, y: Any, sample_weight: Any) -> Samples:
-        """Return merged rows with targets as the loss takes them; notes what the targets were."""
+    @property
+    def _targets(self) -> Targets:
+        """What the targets of the last fit mean."""
         raise NotImplementedError
 
-    def _targets_of(self, y: Any) -> NDArray[Any]:
-        """Return targets of other rows, of a validation set say, as the loss takes them."""
-        raise NotImplementedError
-
-    def _outputs(self) -> int:
-        """Return how many outputs the targets need."""
-        raise NotImplementedError
-
-    def _stored_targets(self) -> dict[str, Any]:
-        """Return what the targets were, as JSON can hold it."""
-        raise NotImplementedError
-
-    def _restore_targets(self, stored: Any) -> None:
-        """Take it back from there; the network is known already."""
+    def _encode(self, X: FloatArray, y: Any, sample_weight: Any, known: Targets | None) -> tuple[Samples, Targets]:
+        """Return merged rows with targets in the form of the loss, and the meaning of the targets if not given."""
         raise NotImplementedError
 
     def _noise(self, samples: Samples) -> float:
         """Return the variance that the prior is relative to."""
         return 1.0
 
-    def _noise_believed(
-        self, network: Network, start: Controls, samples: Samples, alpha: float, rng: np.random.RandomState
-    ) -> float:
-        """Return the share of that variance that is taken for noise."""
-        return 1.0
-
-    def _noise_left(self, noise: float, network: Network, controls: Controls, samples: Samples) -> float:
-        """Return that variance when a weak prior has shown what can be learned."""
-        return noise
-
     # ---- fitting ----
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, callbacks: Iterable[Callback]) -> Self:
-        optimiser = optimiser_of(self.optimiser, self.learning_rate, self.batch_size)
-        alpha = alpha_of(self.alpha, self.regulariser)
-        self._require_loss()
-        rows, targets = self._validated(X, y)
-        before = vars(self).copy() if validation.boolean(self.warm_start, "warm_start") else {}
-        samples = self._samples_of(rows, targets, sample_weight)
-        rng = np.random.RandomState(self._seed())
-        validated = self._evaluated(eval_set)
-        samples, validated = self._split(samples, validated, rng)
-        network = self._network(samples)
-        stages = stages_of(_sized(network) if optimiser is None else optimiser)
-        require_memory(network, len(samples.X), [method for method, _ in stages])
-        start = self._warm(before, network) or network.init(random_state=rng, scheme="scaled")
-        is_warm = "controls_" in before
-        flat = convergence.saturation(network, start, samples.X)
-        with limited_threads(threads_of(self.n_jobs)):
-            self._believed = before.get("_believed", 1.0)
-            if alpha == CHOSEN_BY_FOLDS:
-                alpha = self._alpha_by_folds(network, start, samples, rng)
-            elif alpha != 0 and not is_warm:
-                self._believed = self._noise_believed(network, start, samples, float(alpha), rng)
-            assert not isinstance(alpha, str)
-            how = (alpha, self._believed, optimiser, is_warm, validated, callbacks, rng)
-            trained = self._trained(network, start, samples, *how)
-            return self._fitted(network, alpha, samples, flat, *trained)
+    def _fit(self, plan: FitPlan) -> Self:
+        _warn_of_scale(plan.probe.X)
+        return self._adopt(fit_network(plan))
 
-    def _fit_part(
-        self, looked_at: tuple[FloatArray, Any], X: FloatArray, y: Any, n_rows: int, callbacks: Iterable[Callback]
-    ) -> Self:
-        """Train on rows of one rank, whole shards of `n_rows`, together with the others; rows are not merged.
-
-        Rows that were looked at, the same on every rank, stand for all: they say how targets are scaled and how much of
-        them is noise.
-        """
-        optimiser = optimiser_of(self.optimiser, self.learning_rate, self.batch_size)
-        alpha = alpha_of(self.alpha, self.regulariser)
-        if isinstance(alpha, str):
-            raise ValueError("alpha='cv' needs all rows in one place; choose a number")
-        self._require_loss()
-        self._classes_are_given = True  # a regressor has none
-        try:
-            rows, targets = self._validated(*looked_at)
-            self._looked_at = self._samples_of(rows, targets, None)
-        finally:
-            del self._classes_are_given
-        samples = Samples(np.ascontiguousarray(X, np.float64), self._targets_of(y), None, float(n_rows))
-        rng = np.random.RandomState(self._seed())
-        network = self._network(samples)
-        start = network.init(random_state=rng, scheme="scaled")
-        flat = convergence.saturation(network, start, self._looked_at.X)
-        trained = self._trained(network, start, samples, alpha, 1.0, optimiser, False, None, callbacks, rng)
-        del self._looked_at
-        return self._fitted(network, alpha, samples, flat, *trained)
-
-    def _fitted(
+    def _plan(
         self,
-        network: Network,
-        alpha: float,
-        samples: Samples,
-        flat: convergence.Saturation,
-        result: Result,
-        left: convergence.Unfinished | None,
-    ) -> Self:
-        self.alpha_ = alpha
-        self.network_, self.controls_, self.history_ = network, result.controls, result.history
-        self.n_iter_, self.status_ = result.n_iter, result.status
-        self.__dict__.pop("_epochs", None)
-        is_worse = result.status is Status.ITERATION_LIMIT and self._is_above_constant(network, result, samples)
-        convergence.warn_unless_converged(result, float(self.tol), left=left, worse_than_constant=is_worse)
-        # A custom loss may have any value where all is right, so that a fraction of it says nothing.
-        is_comparable = result.status is not Status.NOT_FINITE and not self._own_loss
-        if flat.may_matter and is_comparable and self._is_above_constant(network, result, samples, convergence.LITTLE):
-            convergence.warn_of_scale(flat)
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        validation_data: tuple[Any, Any, Any] = (None, None, None),
+        callback: Callback | None = None,
+        targets: Targets | None = None,
+    ) -> FitPlan:
+        """Return the plan of a fit to these data; everything is checked here, once."""
+        optimiser = resolve_optimiser(self.optimiser, self.learning_rate, self.batch_size)
+        alpha = resolve_alpha(self.alpha, self.penalties)
+        early = validation.boolean(self.early_stopping, "early_stopping")
+        is_warm = validation.boolean(self.warm_start, "warm_start") and hasattr(self, "controls_")
+        self._require_loss()
+        rows, given = self._validated(X, y)
+        samples, targets = self._encode(rows, given, sample_weight, targets)
+        random = np.random.RandomState(self._seed())
+        evaluated = self._validation_data(*validation_data, targets)
+        fraction = validation.not_negative(self.validation_fraction, "validation_fraction")
+        if fraction >= 1:
+            raise ValueError(f"validation_fraction must be below 1, got {self.validation_fraction}")
+        patience = validation.integer(self.patience, "patience", minimum=1)
+        if early and evaluated is None:
+            samples, evaluated = _split(samples, fraction, random)
+        network = self._network(rows.shape[1], targets)
+        start = self._warm_controls(network) if is_warm else network.init(random_state=random, scheme="scaled")
+        return FitPlan(
+            samples=samples,
+            probe=samples,
+            targets=targets,
+            network=network,
+            start=start,
+            loss=self.loss,
+            alpha=self.alpha_ if is_warm and isinstance(alpha, str) else alpha,
+            noise=self._noise(samples),
+            seed=int(random.randint(2**31)),
+            penalties=self.penalties,
+            optimiser=optimiser,
+            max_iter=validation.integer(self.max_iter, "max_iter", minimum=1),
+            tol=validation.not_negative(self.tol, "tol"),
+            rtol=defaults.RTOL if optimiser is None else 0.0,
+            is_warm=is_warm,
+            validation=evaluated and replace(evaluated, patience=patience if early else None),
+            callback=callback,
+            progress=bool(self.verbose),
+            threads=resolve_threads(self.n_jobs),
+        )
+
+    def _plan_on_ranks(
+        self, probe: tuple[Any, Any], targets: Targets | None, X: FloatArray, y: Any, n_rows: int, communicator: Any
+    ) -> FitPlan:
+        """Return the plan of a fit by several ranks, of which this one has the rows X of `n_rows`; none are merged.
+
+        The probe is a sample of all rows, the same on every rank.
+        """
+        plan = self._plan(*probe, targets=targets)
+        samples = Samples(np.ascontiguousarray(X, np.float64), plan.targets.encode(y), None, float(n_rows))
+        return replace(plan, samples=samples, communicator=communicator)
+
+    def _adopt(self, fitted: FittedNetwork) -> Self:
+        """Set the attributes of a fitted estimator; warn if the training failed or has not converged."""
+        for name, value in vars(fitted.targets).items():
+            setattr(self, name, value)
+        self.network_, self.controls_ = fitted.network, fitted.controls
+        self.alpha_, self.n_iter_ = fitted.alpha, fitted.n_iter
+        if fitted.diagnosis is not None:
+            assert fitted.history is not None
+            self.history_, self.status_ = fitted.history, fitted.diagnosis.status
+            self._training_state = None
+            if fitted.diagnosis.advice:
+                reason = f"{fitted.diagnosis.reason}; " if fitted.diagnosis.reason else ""
+                text = f"the training has not converged: {fitted.message}; {reason}tol={float(self.tol):g}; "
+                warnings.warn(text + fitted.diagnosis.advice, ConvergenceWarning, stacklevel=4)
         return self
 
-    def _is_above_constant(self, network: Network, result: Result, samples: Samples, share: float = 1.0) -> bool:
-        """Whether the loss is above that of outputs which are 0 for every sample, as no minimum is under any prior.
-
-        Or above a share of it.
-        """
-        trained, constant = (
-            self._value(network, u, samples, Objective(self.loss)) for u in (result.controls, network.controls())
-        )
-        return trained > share * constant
-
-    def _partial_fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """One epoch of Adam over these rows, from where the last one ended; its averages are kept."""
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, targets: Targets | None) -> Self:
+        """Run one epoch of Adam over these rows, starting from the controls and averages of the last one."""
         is_first = not hasattr(self, "controls_")
-        adam = adam_of(self.optimiser, self.learning_rate, self.batch_size)
-        alpha = alpha_of(self.alpha, self.regulariser)
-        if isinstance(alpha, str):
-            raise ValueError("alpha='cv' needs all rows at once: fit, or a number")
+        adam = resolve_adam(self.optimiser, self.learning_rate, self.batch_size)
+        alpha = resolve_alpha(self.alpha, self.penalties)
         self._require_loss()
-        rows, targets = self._validated(X, y, reset=is_first)
-        samples = self._samples_of(rows, targets, sample_weight)
-        rng = np.random.RandomState(self._seed())
-        if is_first:
-            self.network_ = self._network(samples)
-            self.controls_ = self.network_.init(random_state=rng, scheme="scaled")
-            self.n_iter_ = 0
-        if not hasattr(self, "_epochs"):
-            self._epochs = AdamEpochs(adam, int(rng.randint(2**31)))
-        self._epochs.rows_seen += samples.total
-        objective = self._objective(self.network_, self._epochs.rows_seen, alpha, self._noise(samples))
-        self.controls_, made = self._epochs.run(self.network_, self.controls_, samples, objective)
-        self.n_iter_ += made
+        rows, given = self._validated(X, y, reset=is_first)
+        samples, targets = self._encode(rows, given, sample_weight, targets)
+        random = np.random.RandomState(self._seed())
+        network = self._network(rows.shape[1], targets) if is_first else self.network_
+        start = network.init(random_state=random, scheme="scaled") if is_first else self.controls_
+        state = self._training_state or AdamState(adam, int(random.randint(2**31)))
+        state = replace(state, total_weight=state.total_weight + samples.total)
+        plan = FitPlan(
+            samples=samples,
+            probe=samples,
+            targets=targets,
+            network=network,
+            start=start,
+            loss=self.loss,
+            alpha=1.0 if isinstance(alpha, str) else alpha,
+            noise=self._noise(samples),
+            seed=state.seed,
+            penalties=self.penalties,
+            threads=resolve_threads(self.n_jobs),
+            adam=state,
+        )
+        fitted = fit_network(plan)
+        assert fitted.adam is not None
+        self._adopt(replace(fitted, n_iter=0 if is_first else self.n_iter_))
+        self._training_state = fitted.adam
+        self.n_iter_ += 1
         return self
 
     def _seed(self) -> int:
-        """Return a seed of this fit's own; of a generator the next one."""
-        try:
-            return int(check_random_state(self.random_state).randint(2**31))
-        except ValueError as error:
-            raise ValueError(
-                "random_state must be None, a whole number from 0 to 2**32 - 1 or a numpy RandomState, "
-                f"got {validation.shown(self.random_state)}"
-            ) from error
+        """Return a seed for this fit; a generator gives the next one."""
+        return draw_seed(self.random_state) % MAX_SEED
 
-    def _network(self, samples: Samples) -> Network:
+    def _network(self, n_features: int, targets: Targets) -> Network:
         return Network.preset(
             self.architecture,
-            samples.X.shape[1],
+            n_features,
             defaults.layers_of(self.architecture, self.n_layers),
-            n_outputs=self._outputs(),
+            n_outputs=targets.n_outputs,
             tableau=self.tableau,
-            field=self.field,
+            field=validation.choice(self.field, "field", FIELDS_WITHOUT_OPTION),
             activation=self.activation,
             horizon=self.horizon,
             augment=self.augment,
         )
 
-    def _warm(self, before: dict[str, Any], network: Network) -> Controls | None:
-        """Return the controls of the last fit, where `warm_start` goes on from them."""
-        if "controls_" not in before:
-            return None
-        if network != before["network_"]:
+    def _warm_controls(self, network: Network) -> Controls:
+        """Return the controls of the last fit, from which `warm_start` continues."""
+        if network != self.network_:
             raise ValueError(
                 "warm_start=True, but the network is another one: a parameter has changed, or the number of columns of "
                 "X or y"
             )
-        controls: Controls = before["controls_"]
-        return controls
-
-    def _objective(self, network: Network, total: float, alpha: float, noise: float, weak: bool = False) -> Objective:
-        penalty: Regulariser | None = self.regulariser
-        if penalty is None and alpha > 0:
-            penalty = prior(network, total, alpha, noise=noise, weak=weak)
-        return Objective(self.loss, regulariser=penalty)
-
-    def _trained(
-        self,
-        network: Network,
-        start: Controls,
-        samples: Samples,
-        alpha: float,
-        believed: float,
-        optimiser: Optimiser | Chain | None,
-        is_warm: bool,
-        validated: Validation | None,
-        callbacks: Iterable[Callback],
-        rng: np.random.RandomState,
-    ) -> tuple[Result, convergence.Unfinished | None]:
-        """Train, first under a weak prior and then under the whole one; return what was left to do then, too.
-
-        A flow that the prior lets go nowhere starts there instead, with the readout that fits: as every row then lies
-        where it lay, the search for the rest is short, and on thousands of columns each of its steps is long. At rest
-        one layer does what all do, in a fraction of the time.
-        """
-        looked_at = self._looked_at or samples
-        noise = believed * self._noise(looked_at)
-        early = validation.boolean(self.early_stopping, "early_stopping")
-        whole: dict[str, Any] = {
-            "max_iter": validation.integer(self.max_iter, "max_iter", least=1),
-            "validation": validated,
-            "patience": validation.integer(self.patience, "patience", least=1) if early else None,
-            "eval_every": 10 if early else 50,
-            "checkpoint": self._checkpoint,
-            "resume": self._resume,
-        }
-        watching = _Callbacks(callbacks, network)
-        common: dict[str, Any] = {
-            "sample_weight": samples.weights,
-            "optimiser": _sized(network) if optimiser is None else optimiser,
-            "tol": validation.not_negative(self.tol, "tol"),
-            "rtol": defaults.RTOL if optimiser is None else 0.0,
-            "progress": bool(self.verbose),
-            "callback": watching if watching.called else None,
-            "random_state": rng,
-            "communicator": self._communicator,
-        }
-        first = None
-        weak = min(WEAK_ITERATIONS, int(WEAK_SHARE * whole["max_iter"]))
-        if alpha > 0 and not is_warm and weak > 0:
-            is_held = reach(network, samples.total, alpha, noise) < SHORT
-            objective = self._objective(network, samples.total, alpha, noise, weak=not is_held)
-            swept = replace(network, n_layers=1) if is_held else network
-            first = train(
-                swept,
-                swept.controls() if is_held else start,
-                samples.X,
-                samples.y,
-                objective=objective,
-                max_iter=weak,
-                freeze=[part.name for part in network.parts if is_held and part.role != "readout"],
-                **common,
-            )
-            if is_held:
-                first = _in_all_layers(first, network)
-            if watching.ended:
-                return first._ended_as(Status.INTERRUPTED), None
-            if first.status is Status.NOT_FINITE:
-                return first, None
-            begun_at, start = start, first.controls
-            whole["max_iter"] -= first.n_iter
-            if self.alpha != CHOSEN_BY_FOLDS:  # which have judged the factor beside the noise of before
-                noise = self._noise_left(noise, network, start, looked_at)
-        objective = self._objective(network, samples.total, alpha, noise)
-        result = train(network, start, samples.X, samples.y, objective=objective, **whole, **common)
-        last_method, _ = stages_of(common["optimiser"])[-1]
-        on_batches = getattr(last_method, "batch_size", None) is not None
-        left = convergence.unfinished(result.history, common["tol"], on_batches=on_batches)
-        if first is None:
-            return result, left
-        result = first.followed_by(result)
-        if result.status is Status.NOT_FINITE:
-            return result, left
-        before, after = (self._value(network, u, samples, objective) for u in (begun_at, result.controls))
-        return judged_from(result, before, after), left
-
-    def _value(self, network: Network, u: Controls, samples: Samples, objective: Objective) -> float:
-        """Return J on the rows of all ranks."""
-        if self._communicator is None:
-            return network.value(u, samples.X, samples.y, objective, samples.weights)
-        made = train(network, u, samples.X, samples.y, objective=objective, max_iter=0, communicator=self._communicator)
-        return float(made.history.loss[0])
-
-    def _alpha_by_folds(self, network: Network, start: Controls, samples: Samples, rng: np.random.RandomState) -> float:
-        """Return the factor with the lowest loss on rows that were left out; each fold goes from weak to strong."""
-        labels = samples.y if samples.y.dtype.kind == "i" else np.zeros(len(samples.y), np.int64)
-        smallest = int(np.bincount(labels)[np.unique(labels)].min())
-        seed = int(rng.randint(2**31))
-        if len(samples.X) < 2 * FOLDS:
-            return defaults.ALPHA
-        stratified = smallest >= FOLDS
-        folds = (StratifiedKFold if stratified else KFold)(FOLDS, shuffle=True, random_state=seed)
-        losses = np.zeros(len(ALPHAS))
-        for kept, left_out in folds.split(samples.X, labels):
-            training, held_out = samples.chosen(kept), samples.chosen(left_out)
-            noise, u = self._noise(training), start
-            for number, alpha in enumerate(ALPHAS):
-                result = train(
-                    network,
-                    u,
-                    training.X,
-                    training.y,
-                    sample_weight=training.weights,
-                    objective=self._objective(network, training.total, alpha, noise),
-                    optimiser=_sized(network),
-                    max_iter=self.max_iter if number == 0 else self.max_iter // 4,
-                    tol=self.tol,
-                    rtol=10 * defaults.RTOL,
-                    eval_every=10**9,
-                )
-                u = result.controls
-                losses[number] += held_out.total * network.value(
-                    u, held_out.X, held_out.y, Objective(self.loss), held_out.weights
-                )
-        return ALPHAS[int(np.argmin(losses))]
+        return self.controls_
 
     # ---- checks ----
 
-    def _split(
-        self, samples: Samples, validated: Validation | None, rng: np.random.RandomState
-    ) -> tuple[Samples, Validation | None]:
-        """Return the samples to train on and those to look at, drawn from merged rows."""
-        share = validation.not_negative(self.validation_fraction, "validation_fraction")
-        if share >= 1:
-            raise ValueError(f"validation_fraction must be below 1, got {self.validation_fraction}")
-        if validated is not None:
-            return samples, validated
-        if validation.boolean(self.early_stopping, "early_stopping") and share == 0:
-            share = defaults.VALIDATION_FRACTION
-        if share == 0:
-            return samples, None
-        labels = samples.y if samples.y.dtype.kind == "i" else None
-        count = math.ceil(share * len(samples.X))
-        classes = 0 if labels is None else len(np.unique(labels))
-        if labels is not None and (np.bincount(labels)[np.unique(labels)].min() < 2 or count < classes):
-            labels = None  # too few of a class for a share of each
-        if count >= len(samples.X):
-            raise ValueError(
-                f"validation_fraction={share:g} of {len(samples.X)} distinct samples leaves none to train on"
-            )
-        kept, looked_at = train_test_split(
-            np.arange(len(samples.X)), test_size=count, stratify=labels, random_state=rng
-        )
-        training, held_out = samples.parted(np.sort(kept), np.sort(looked_at))
-        return training, (held_out.X, held_out.y)
-
-    def _evaluated(self, eval_set: Any) -> Validation | None:
-        if eval_set is None:
+    def _validation_data(self, X_val: Any, y_val: Any, weights: Any, targets: Targets) -> Validation | None:
+        if X_val is None and y_val is None and weights is None:
             return None
-        if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
-            entries = f" of {len(eval_set)}" if isinstance(eval_set, (tuple, list)) else ""
-            raise TypeError(f"eval_set must be a pair (X, y), got {type(eval_set).__name__}{entries}")
+        if X_val is None or y_val is None:
+            raise ValueError("X_val and y_val must be given together")
         try:
-            rows, targets = self._validated(*eval_set, reset=False)
-            return rows, self._targets_of(targets)
+            rows, given = self._validated(X_val, y_val, reset=False)
+            encoded = targets.encode(given)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"eval_set: {error}") from error
+            raise type(error)(f"X_val and y_val: {error}") from error
+        return Validation(rows, encoded, sample_weight=None if weights is None else self._weights(weights, rows))
 
-    def _checked(self, X: ArrayLike) -> FloatArray:
+    def _validated_rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         rows: FloatArray = self._validated(X, reset=False)
         return rows
 
     def _validated(self, X: Any, *y: Any, **options: Any) -> Any:
-        """Return what scikit-learn makes of the data, or raise what it says, without the warnings on the way there."""
+        """Return the data that scikit-learn has validated, or raise its error, without its warnings."""
         if issparse(X):
             raise TypeError(
                 f"X is sparse ({type(X).__name__}), but a flow moves dense rows; make it dense with X.toarray(), or "
@@ -639,7 +427,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             names = "X and y" if y else "X"
             raise ValueError(f"{names} must hold numbers within the range of float64: {error!r}") from error
         except (TypeError, ValueError) as error:
-            names = ", ".join(map(repr, columns_without_numbers(X)[:MOST_NAMES]))
+            names = ", ".join(map(repr, columns_without_numbers(X)[:MAX_NAMES]))
             if not names:
                 raise
             raise ValueError(
@@ -665,46 +453,45 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return int(self.network_.dim)
 
     def _require_loss(self) -> None:
-        record = Objective(self.loss).record
-        if isinstance(record, Loss) and record.targets != self._target_kind:
-            names = ", ".join(map(repr, names_of(self._target_kind)))
-            raise ValueError(f"loss must be one of {names}, or one of your own, got {self.loss!r}")
+        if self._loss.targets not in (self._targets_type.loss_kind, "any"):
+            names = ", ".join(map(repr, loss_names(self._targets_type.loss_kind)))
+            raise ValueError(f"loss must be one of {names}, or a custom loss, got {self.loss!r}")
 
     @property
-    def _own_loss(self) -> bool:
-        return not isinstance(Objective(self.loss).record, Loss)
+    def _loss(self) -> Loss:
+        return resolve_loss(self.loss)
 
 
-def _sized(network: Network) -> LBFGS:
-    """Return L-BFGS with as many pairs as memory takes."""
-    pairs = LARGEST_MEMORY // (2 * 8 * max(network.n_controls, 1)) - 1
-    return LBFGS(memory=int(np.clip(pairs, 3, defaults.OPTIMISER.memory)))
+def _split(samples: Samples, fraction: float, random: np.random.RandomState) -> tuple[Samples, Validation]:
+    """Return the samples to train on and those for early stopping, drawn from merged rows."""
+    labels = samples.y if samples.y.dtype.kind == "i" else None
+    count = math.ceil(fraction * len(samples.X))
+    classes = 0 if labels is None else len(np.unique(labels))
+    if labels is not None and (np.bincount(labels)[np.unique(labels)].min() < 2 or count < classes):
+        labels = None  # too few of a class for a fraction of each
+    if not 0 < count < len(samples.X):
+        raise ValueError(
+            f"early_stopping=True, but validation_fraction={fraction:g} of {len(samples.X)} distinct samples is "
+            f"{'none' if count == 0 else 'all of them'}"
+        )
+    kept, held_out = train_test_split(np.arange(len(samples.X)), test_size=count, stratify=labels, random_state=random)
+    training, evaluated = samples.parted(np.sort(kept), np.sort(held_out))
+    return training, Validation(evaluated.X, evaluated.y, sample_weight=evaluated.weights)
 
 
-def _in_all_layers(result: Result, network: Network) -> Result:
-    """Return the result of a training at rest, where one layer has stood for all."""
-    steps = np.repeat(result.history.time_steps / network.n_layers, network.n_layers, axis=1)
-    history = replace(result.history, time_steps=steps)
-    return replace(result, controls=_layered(result.controls, network), history=history)
-
-
-def _layered(u: Controls, network: Network) -> Controls:
-    return u if len(u.K) == network.n_layers else network.controls(W=u.W, mu=u.mu)
-
-
-class _Callbacks:
-    """All callbacks as one, which knows whether any of them has ended the training."""
-
-    def __init__(self, callbacks: Iterable[Callback], network: Network) -> None:
-        if not isinstance(callbacks, Iterable):
-            raise TypeError(f"callbacks must be a list of callables, got {type(callbacks).__name__}")
-        self.called, self.ended, self._network = list(callbacks), False, network
-        for callback in self.called:
-            if not callable(callback):
-                raise TypeError(f"callbacks must be callable, got {type(callback).__name__}")
-
-    def __call__(self, state: TrainingState) -> bool:
-        state = replace(state, controls=_layered(state.controls, self._network))
-        answers = [bool(callback(state)) for callback in self.called]
-        self.ended = any(answers)
-        return self.ended
+def _warn_of_scale(X: FloatArray) -> None:
+    """Warn if a column is so large, or all are so small, that the prior and the scale of the flow do not suit them."""
+    with np.errstate(over="ignore", under="ignore"):
+        sizes = np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))
+    column = int(sizes.argmax())
+    size = f"X[:, {column}] has a root mean square of {sizes[column]:.3g}"
+    scale = "scale the inputs, for example with sklearn.preprocessing.StandardScaler in a pipeline"
+    if sizes[column] > LARGE and np.ptp(X[:, column]) == 0:
+        message = f"{size} and the same value in every row; leave it out"
+    elif sizes[column] > LARGE:
+        message = f"{size}; {scale}"
+    elif 0 < sizes[column] < 1 / LARGE:
+        message = f"{size}, and no column has a larger one; {scale}"
+    else:
+        return
+    warnings.warn(message, UserWarning, stacklevel=4)

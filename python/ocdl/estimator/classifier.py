@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,20 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 
 from ocdl.base import validation
 from ocdl.base.keywords import known_keywords
-from ocdl.base.validation import FloatArray, LabelArray
+from ocdl.base.validation import FloatArray
 from ocdl.estimator import defaults
-from ocdl.estimator.base import Callback, ODEEstimator
-from ocdl.estimator.files import classes_from, classes_to
+from ocdl.estimator.base import ODEEstimator
+from ocdl.estimator.plan import Callback
 from ocdl.estimator.samples import Samples, canonical, reweighted
-from ocdl.estimator.settings import KEYWORDS_OF_OTHERS
-from ocdl.model.objective import decided, meaning_of_outputs
-from ocdl.model.penalties import Regulariser
+from ocdl.estimator.settings import FOREIGN_KEYWORDS
+from ocdl.estimator.targets import ClassTargets
+from ocdl.model.objective import predict_class
+from ocdl.model.penalties import Penalty
 from ocdl.model.tableau import Tableau
-from ocdl.storage.container import exact_record
 from ocdl.training.optimisers import Chain, Optimiser
 
 __all__ = ["ODEClassifier"]
@@ -33,10 +32,9 @@ SEVERAL = (list, tuple, set, np.ndarray)  # what holds the labels of a sample wh
 
 
 def _has_probabilities(estimator: ODEClassifier) -> bool:
-    if estimator._own_loss and not hasattr(estimator.loss, "probabilities"):
+    if estimator._loss.is_custom and not hasattr(estimator.loss, "inverse_link"):
         raise AttributeError(
-            f"the loss {type(estimator.loss).__name__} has no method probabilities(outputs): what its outputs stand "
-            "for is not known"
+            f"the custom loss {estimator._loss.name} has no method inverse_link(outputs), which returns probabilities"
         )
     return True
 
@@ -44,9 +42,8 @@ def _has_probabilities(estimator: ODEClassifier) -> bool:
 class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     """A classifier that moves the data by a learned differential equation until a linear classifier separates it.
 
-    Its defaults are for noisy tables: a prior holds the flow back, the more so the more columns and the fewer rows
-    there are, and where the data do not speak against it, what remains is logistic regression. Inputs should be
-    standardised.
+    Its defaults are for noisy tables: a prior restrains the flow, more strongly with more columns and fewer rows.
+    Unless the data show otherwise, the result is logistic regression. Standardise the inputs.
 
     Parameters
     ----------
@@ -54,7 +51,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         Learned time steps, fixed ones, learned ones on the simplex (some become 0: see `prune`), or a feed-forward
         network.
     n_layers : int or None
-        Number of steps. None: 5, of a feed-forward network 2.
+        Number of steps. None: 5, or 2 for a feed-forward network.
     tableau : str or Tableau
         The Runge-Kutta method; `ocdl.tableaux` lists the names.
     activation : {"tanh", "sigmoid", "softplus", "relu", "leaky_relu", "sin", "identity"}
@@ -64,41 +61,47 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     horizon : float
         The final time T.
     augment : int
-        Extra components of the state, which start at 0 and give the flow room.
+        Extra components of the state, which start at 0.
     loss : {"cross_entropy", "squared"} or object
-        "squared" is the paper's. A loss of one's own, as `Objective` takes it, is given labels 0, 1, ...; with a method
-        ``probabilities(outputs)`` it has `predict_proba` as well.
+        "squared" is the paper's. A custom loss, as `Objective` takes it, is called with labels 0, 1, ...; with a method
+        ``inverse_link(outputs)``, which returns probabilities, there is `predict_proba` as well.
     optimiser : str, optimiser or None
-        None: L-BFGS until the loss hardly falls any more. Or any of `GradientDescent`,
+        None: L-BFGS until the loss hardly falls any more. Otherwise any of `GradientDescent`,
         `Backtracking`, `Armijo`, `Adam`, `LBFGS`, `NewtonCG`, by name or as an object, or a `Chain`.
     max_iter : int
-        Iterations at most. A warning says when the loss was still falling by an amount that matters.
+        The maximum number of iterations, or of epochs with mini-batches. A warning is given if the loss is still
+        falling noticeably at the end.
     tol : float
         The training has converged when the norm of the gradient is at most this.
-    regulariser : Regulariser or None
-        A sum of `Tikhonov`, `L1`, `TimeSmoothness` and `EvenSteps` that replaces the prior.
+    penalties : Penalty, sequence of Penalty or None
+        `Tikhonov`, `L1`, `TimeSmoothness`, `EvenSteps`, or several of them, in place of the prior.
     class_weight : dict, "balanced" or None
-        Weights of the classes, as everywhere in scikit-learn; sample weights count for "balanced" too.
+        Weights of the classes, as in scikit-learn; "balanced" takes sample weights into account, too.
     validation_fraction : float
-        Share of the distinct samples that is kept for validation; their loss is in `history_`.
+        Fraction of the distinct samples that early stopping keeps for validation where there is no `X_val`.
     early_stopping : bool
-        Whether to stop when the validation loss stops falling, and to keep the controls with the lowest one. Without
-        `validation_fraction` and `eval_set` a tenth of the samples is looked at.
+        Whether to stop when the validation loss stops falling, and to keep the controls with the lowest one.
     warm_start : bool
-        Whether `fit` goes on from where the last one ended.
+        Whether `fit` continues from the controls of the last fit.
     verbose : int
-        Above 0: show a progress bar, and what `prune` saves.
-    random_state : None, int or RandomState
+        Above 0: show a progress bar, and the savings of `prune`.
+    random_state : None, int, numpy Generator or RandomState
         The source of the first controls, of splits and of random batches.
     n_jobs : int or None
-        Threads; -1: all. None: as many as `ocdl.get_num_threads` says. Results do not depend on it.
+        Threads; -1: all. None: `ocdl.get_num_threads()`. Results do not depend on it.
     learning_rate, batch_size : float and int, or None
-        Those of Adam, which they choose where no optimiser is named.
-    alpha : float or "cv"
-        The factor of the prior: larger for noisier data, 0 for none. "cv" lets stratified folds choose it, which takes
-        some times as long; it is then in `alpha_`.
+        Parameters of an optimiser that is given by name and has them, as in ``optimiser="adam"``.
+    alpha : float, "auto" or "cv"
+        The factor of the prior: larger for noisier data, 0 for none. "auto" chooses among 0.03, 0.1, 0.3 and 1, the
+        default strength. It does so by three-fold cross-validation on a third of the rows, at least 500 and at most
+        3,000 of them; a value other than 1 is chosen only if it lowers the loss of left-out rows by more than 1.5
+        standard errors. If there are so many columns that the prior leaves only a linear model anyway, 1 is chosen
+        without cross-validation. With some thousand rows or more this costs at most as much as the fit itself; with a
+        few hundred, a fit takes three to four times as long, still a fraction of a second. "cv" uses all rows, tries 3
+        and 10 as well, chooses the lowest loss, and takes several times as long; `alpha_` is the value that was chosen.
     patience : int
-        Evaluations, every tenth iteration, without a lower validation loss after which early stopping ends.
+        Early stopping ends the training after this number of evaluations without a lower validation loss; there is one
+        every tenth iteration, or one per epoch with mini-batches.
 
     Attributes
     ----------
@@ -106,18 +109,20 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     network_ : Network
     controls_ : Controls
     history_ : History
-        Of both phases of a default training; the loss of the first ones is that under the weak prior.
+        Of both phases of a default training; the losses of the first phase include the weak prior. With mini-batches
+        there is a row for each epoch, with the means over its batches.
     n_iter_ : int
+        Iterations; with mini-batches epochs.
     status_ : Status
     alpha_ : float
         The factor of the prior that was used.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in scikit-learn.
 
     Raises
     ------
     TypeError
-        If a keyword is not known; the message says which one may be meant. The values are looked at by `fit`.
+        If a keyword is not known; the message suggests a similar one. `fit` checks the values.
 
     Examples
     --------
@@ -130,18 +135,21 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     >>> model.score(X, y) > 0.99
     True
     >>> model[-1].classes_, model[-1].n_features_in_, model[-1].alpha_
-    (array([0, 1]), 2, 1.0)
-    >>> model[-1].network_.n_layers, model[-1].controls_.K.shape, model[-1].history_.score_name, model[-1].status_.name
-    (5, (5, 3, 3), 'accuracy', 'DECREASE')
+    (array([0, 1]), 2, 0.03)
+    >>> model[-1].network_.n_layers, model[-1].controls_.K.shape, model[-1].history_.score_name
+    (5, (5, 3, 3), 'accuracy')
+    >>> model[-1].status_ in ocdl.Status
+    True
     >>> model[-1].n_iter_ == len(model[-1].history_) - 1
     True
     """
 
-    _target_kind = "classes"
+    _targets_type = ClassTargets
 
-    @known_keywords(KEYWORDS_OF_OTHERS)
+    @known_keywords(FOREIGN_KEYWORDS)
     def __init__(
         self,
+        *,
         architecture: str = defaults.ARCHITECTURE,
         n_layers: int | None = None,
         tableau: str | Tableau = defaults.TABLEAU,
@@ -153,9 +161,9 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         optimiser: str | Optimiser | Chain | None = None,
         max_iter: int = defaults.MAX_ITER,
         tol: float = defaults.TOL,
-        regulariser: Regulariser | None = None,
+        penalties: Penalty | Sequence[Penalty] | None = None,
         class_weight: Any = None,
-        validation_fraction: float = 0.0,
+        validation_fraction: float = defaults.VALIDATION_FRACTION,
         early_stopping: bool = False,
         warm_start: bool = False,
         verbose: int = 0,
@@ -177,7 +185,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         self.optimiser = optimiser
         self.max_iter = max_iter
         self.tol = tol
-        self.regulariser = regulariser
+        self.penalties = penalties
         self.class_weight = class_weight
         self.validation_fraction = validation_fraction
         self.early_stopping = early_stopping
@@ -196,8 +204,10 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        eval_set: tuple[ArrayLike, ArrayLike] | None = None,
-        callbacks: Iterable[Callback] = (),
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
+        callback: Callback | None = None,
     ) -> Self:
         """Train on samples X of shape (samples, features) with labels y of any kind; return the estimator.
 
@@ -209,11 +219,15 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         X : array_like of shape (samples, features)
         y : array_like of shape (samples,)
         sample_weight : array_like of shape (samples,), optional
-        eval_set : (X, y), optional
-            Data to look at during the training: their loss and accuracy are in `history_`, and early stopping goes by
-            them.
-        callbacks : iterable of callables
-            Each is called with a `TrainingState` several times a second at most; True ends the training.
+            Only ratios count. After equal samples are merged, whole numbers are divided by their greatest common
+            divisor and count as frequencies; others are scaled to the sum (sum w)^2 / sum w^2, the number of equally
+            weighted samples with the same information. `class_weight` does not change the sum.
+        X_val, y_val : array_like, optional
+            Validation data: their loss and accuracy are in `history_`, and early stopping uses them.
+        sample_weight_val : array_like, optional
+            Weights of the validation data.
+        callback : callable, optional
+            Called with a `TrainingState`, at most several times a second; if it returns True, the training ends.
 
         Returns
         -------
@@ -222,7 +236,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         Raises
         ------
         TypeError, ValueError
-            If a parameter of the estimator is not of its kind or range, or the data do not fit each other; the message
+            If a parameter of the estimator has a wrong type or value, or the data do not fit each other; the message
             names it.
 
         Examples
@@ -234,7 +248,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         True
         """
         _require_one_label(y)
-        return self._fit(X, y, sample_weight, eval_set, callbacks)
+        return self._fit(self._plan(X, y, sample_weight, (X_val, y_val, sample_weight_val), callback))
 
     def partial_fit(
         self,
@@ -243,14 +257,14 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Make one epoch of Adam over these samples; return the estimator.
+        """Run one epoch of Adam over these samples; return the estimator.
 
         Parameters
         ----------
         X : array_like of shape (samples, features)
         y : array_like of shape (samples,)
         classes : array_like
-            All classes that will ever come; needed in the first call.
+            All classes, also those of later calls; required in the first call.
         sample_weight : array_like of shape (samples,), optional
 
         Returns
@@ -260,7 +274,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         Raises
         ------
         TypeError, ValueError
-            If `classes` is missing in the first call or another one later, or the data do not fit.
+            If `classes` is missing in the first call or differs in a later one, or the data do not fit.
 
         Examples
         --------
@@ -273,22 +287,19 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         (100,)
         """
         _require_one_label(y)
-        is_first = not hasattr(self, "controls_")
-        if is_first:
-            if classes is None:
-                raise ValueError("classes must be given in the first call of partial_fit: all that will ever come")
-            self.classes_, _ = _classes_of(np.asarray(classes), "classes")
-        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+        if hasattr(self, "controls_"):
+            targets = self._targets
+            if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+                raise ValueError(
+                    f"classes={classes!r} is not the same as in the first call of partial_fit: {self.classes_}"
+                )
+        elif classes is None:
             raise ValueError(
-                f"classes={classes!r} is not the same as in the first call of partial_fit: {self.classes_}"
+                "classes is required in the first call of partial_fit: all classes, also those of later calls"
             )
-        self._classes_are_given = True
-        try:
-            return self._partial_fit(X, y, sample_weight)
-        finally:
-            del self._classes_are_given
-            if is_first and not hasattr(self, "controls_"):  # it has failed, and the next call is the first one again
-                del self.classes_
+        else:
+            targets = ClassTargets.learn(np.asarray(classes), "classes")
+        return self._partial_fit(X, y, sample_weight, targets)
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Return the outputs W y(T) + mu, (samples, classes); of two classes (samples,), positive for the second.
@@ -316,7 +327,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         >>> bool(((model.decision_function(X) > 0) == model.predict(X)).all())
         True
         """
-        rows = self._checked(X)
+        rows = self._validated_rows(X)
         outputs = self.network_.predict(self.controls_, rows)
         return outputs[:, 0] if self.network_.n_outputs == 1 else outputs
 
@@ -346,9 +357,9 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         >>> sorted(set(model.predict(X).tolist()))
         [0, 1]
         """
-        rows = self._checked(X)
-        chosen: NDArray[Any] = self.classes_[decided(self.network_.predict(self.controls_, rows))]
-        return chosen
+        rows = self._validated_rows(X)
+        labels: NDArray[Any] = self.classes_[predict_class(self.network_.predict(self.controls_, rows))]
+        return labels
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> FloatArray:
@@ -381,11 +392,9 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         >>> p.shape, bool(abs(p.sum(axis=1) - 1).max() < 1e-12)
         ((100, 2), True)
         """
-        rows = self._checked(X)
+        rows = self._validated_rows(X)
         outputs = self.network_.predict(self.controls_, rows)
-        if self._own_loss:
-            return np.asarray(self.loss.probabilities(outputs))
-        return meaning_of_outputs(outputs, self.loss)
+        return self._loss.inverse_link(outputs)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
@@ -418,23 +427,24 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
             logarithms: FloatArray = np.log(self.predict_proba(X))
         return logarithms
 
-    def _samples_of(self, X: FloatArray, y: Any, sample_weight: Any) -> Samples:
-        if hasattr(self, "_classes_are_given"):
-            classes, labels = self.classes_, self._targets_of(y)
-        else:
-            classes, labels = _classes_of(y)
-            if self.warm_start and hasattr(self, "controls_") and not np.array_equal(classes, self.classes_):
-                raise ValueError(
-                    f"warm_start=True, but y has the classes {classes} and the last fit had {self.classes_}"
-                )
-        samples = canonical(X, labels, self._weights(sample_weight, X))
-        if self.class_weight is not None:
-            samples = reweighted(samples, self._factors(classes, samples)[samples.y])
-        self.classes_ = classes
-        return samples
+    @property
+    def _targets(self) -> ClassTargets:
+        return ClassTargets(self.classes_)
 
-    def _factors(self, classes: NDArray[Any], samples: Samples) -> FloatArray:
-        """Return the weight of each class; balanced, all classes that there are weigh the same together."""
+    def _encode(self, X: FloatArray, y: Any, sample_weight: Any, known: Any) -> tuple[Samples, ClassTargets]:
+        targets: ClassTargets = known or ClassTargets.learn(y)
+        is_warm = known is None and self.warm_start and hasattr(self, "controls_")
+        if is_warm and not np.array_equal(targets.classes_, self.classes_):
+            raise ValueError(
+                f"warm_start=True, but y has the classes {targets.classes_} and the last fit had {self.classes_}"
+            )
+        samples = canonical(X, targets.encode(y), self._weights(sample_weight, X))
+        if self.class_weight is not None:
+            samples = reweighted(samples, self._class_weights(targets.classes_, samples)[samples.y])
+        return samples, targets
+
+    def _class_weights(self, classes: NDArray[Any], samples: Samples) -> FloatArray:
+        """Return the weight of each class; if balanced, all classes have the same total weight."""
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             order = np.argsort(samples.y)
             ends = np.searchsorted(samples.y[order], np.arange(1, len(classes)))
@@ -442,33 +452,11 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
             return samples.total / np.count_nonzero(totals) / np.where(totals > 0, totals, 1.0)
         if not isinstance(self.class_weight, dict):
             accepted = "a dict of classes and their weights, 'balanced' or None"
-            raise TypeError(f"class_weight must be {accepted}, got {validation.shown(self.class_weight)}")
+            raise TypeError(f"class_weight must be {accepted}, got {validation.format_with_type(self.class_weight)}")
         for label, weight in self.class_weight.items():
-            validation.not_negative(weight, f"class_weight[{validation.written(label)}]")
+            validation.not_negative(weight, f"class_weight[{validation.format_value(label)}]")
         factors: FloatArray = compute_class_weight(self.class_weight, classes=classes, y=classes)
         return factors
-
-    def _targets_of(self, y: Any) -> LabelArray:
-        try:
-            labels = np.searchsorted(self.classes_, y).clip(0, len(self.classes_) - 1)
-            unknown = np.flatnonzero(self.classes_[labels] != y)
-        except TypeError as error:
-            raise TypeError(f"y must hold labels of the kind of the classes, {self.classes_}: {error}") from error
-        if len(unknown):
-            raise ValueError(f"y has the class {_plain(y[unknown[0]])!r}, which is none of {self.classes_}")
-        numbers: LabelArray = labels.astype(np.int64)
-        return numbers
-
-    def _stored_targets(self) -> dict[str, Any]:
-        return {"classes": classes_to(self.classes_)}
-
-    def _restore_targets(self, stored: Any) -> None:
-        self.classes_ = classes_from(
-            exact_record(stored, "the targets", ("classes",))["classes"], self.network_.n_outputs
-        )
-
-    def _outputs(self) -> int:
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
 
 
 def _require_one_label(y: Any) -> None:
@@ -480,23 +468,3 @@ def _require_one_label(y: Any) -> None:
             f"y has {given}, several labels for each sample; wrap the estimator in "
             "sklearn.multioutput.MultiOutputClassifier to have one for each column"
         )
-
-
-def _classes_of(y: NDArray[Any], name: str = "y") -> tuple[NDArray[Any], LabelArray]:
-    """Return the classes in their order, at least two, and the number of each sample's class."""
-    try:
-        classes, labels = np.unique(y, return_inverse=True)
-    except TypeError as error:
-        raise TypeError(f"{name} must hold labels of one kind, all numbers or all texts: {error}") from error
-    with np.errstate(over="ignore", invalid="ignore"):  # y is compared with whole numbers
-        check_classification_targets(y)
-    if len(classes) < 2:
-        raise ValueError(
-            f"{name} has one class, {_plain(classes[0])!r}; a classifier needs samples of at least 2 classes"
-        )
-    return classes, labels
-
-
-def _plain(label: Any) -> Any:
-    """Return a label as Python writes it."""
-    return label.item() if isinstance(label, np.generic) else label

@@ -1,4 +1,4 @@
-"""What an estimator is unless it is told otherwise: the estimators and ``ocdl train`` take these from here."""
+"""The defaults of the estimators and of ``ocdl train``."""
 
 from ocdl.base import validation
 from ocdl.model.architecture import PRESET_ALIASES, PRESETS
@@ -7,7 +7,7 @@ from ocdl.training.optimisers import LBFGS
 
 ARCHITECTURE = "odenet"
 N_LAYERS = 5
-N_LAYERS_FEED_FORWARD = 2  # more of them learn noise: there is no linear model to fall back to
+N_LAYERS_FEED_FORWARD = 2  # more layers learn noise, as the prior does not lead to a linear model
 TABLEAU = "euler"
 FIELD = next(iter(FIELDS))
 ACTIVATION = "tanh"
@@ -18,15 +18,15 @@ REGRESSOR_LOSS = "squared_error"
 OPTIMISER = LBFGS()
 MAX_ITER = 230
 TOL = 1e-4
-RTOL = 1e-7  # a training has converged when an iteration lowers the loss by no more than this share of it
-LEARNING_RATE = 0.01  # of Adam, where it is asked for by name
-ALPHA = 1.0
+RTOL = 1e-7  # a training has converged if an iteration lowers the loss by at most this fraction
+LEARNING_RATE = 0.01  # of Adam, if it is given by name
+ALPHA = "auto"
 PATIENCE = 10
-VALIDATION_FRACTION = 0.1  # where early stopping has to look at something
+VALIDATION_FRACTION = 0.1
 
 
 def layers_of(architecture: str, given: int | None) -> int:
-    """Return how many layers a network of this architecture has: those given, or those that do it good."""
+    """Return the number of layers of a network of this architecture: the given one, or the default."""
     if given is not None:
         return given
     preset = PRESETS[validation.choice(architecture, "architecture", PRESETS, PRESET_ALIASES)]

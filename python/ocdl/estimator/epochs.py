@@ -1,55 +1,86 @@
-"""Adam, an epoch at a time: for rows that come in portions."""
+"""Epochs: one of Adam over rows that come in portions, and the history of mini-batches by epochs."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ocdl import _core
+from ocdl.base.validation import LabelArray
+from ocdl.distributed.ranks import Ranks
 from ocdl.estimator.samples import Samples
-from ocdl.estimator.settings import optimiser_of
+from ocdl.estimator.settings import resolve_optimiser
 from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective
 from ocdl.network import Network
-from ocdl.training.history import EVERY_ITERATION
+from ocdl.training.history import EVERY_ITERATION, SPARSE, History
 from ocdl.training.optimisers import Adam
-from ocdl.training.session import Problem
+from ocdl.training.problem import Problem
 
 DEFAULT_BATCH = 200
-KEPT = ("steps", "first_moment", "second_moment")
+AVERAGES = ("steps", "first_moment", "second_moment")
 
 
-def adam_of(optimiser: Any, learning_rate: Any, batch_size: Any) -> Adam:
-    """Return the Adam that the parameters of an estimator ask for; they may not ask for another method."""
-    chosen = optimiser_of("adam" if optimiser is None else optimiser, learning_rate, batch_size)
+def resolve_adam(optimiser: Any, learning_rate: Any, batch_size: Any) -> Adam:
+    """Return the Adam that the parameters of an estimator describe; they may not name another method."""
+    chosen = resolve_optimiser("adam" if optimiser is None else optimiser, learning_rate, batch_size)
     if not isinstance(chosen, Adam):
         raise ValueError(f"partial_fit makes epochs of Adam, got optimiser={optimiser!r}; leave it out, or call fit")
     is_object = not isinstance(optimiser, (str, type(None)))
     return chosen if is_object or batch_size is not None else replace(chosen, batch_size=DEFAULT_BATCH)
 
 
-class AdamEpochs:
-    """What Adam carries from one portion of the rows to the next."""
+@dataclass(frozen=True, eq=False)
+class AdamState:
+    """The state of Adam between portions of the rows."""
 
-    def __init__(self, adam: Adam, seed: int) -> None:
-        self.adam, self.seed = adam, seed
-        self.rows_seen = 0.0
-        self._averages: dict[str, Any] = {}
+    adam: Adam
+    seed: int
+    total_weight: float = 0.0
+    averages: dict[str, Any] = field(default_factory=dict)
 
-    def run(self, net: Network, u: Controls, samples: Samples, objective: Objective) -> tuple[Controls, int]:
-        """Return the controls after one epoch over these samples, and the steps that were made."""
-        X, y, weights, _ = samples
-        problem = Problem(net, X, y, weights, objective, None, (), 0.0, 0.0)
-        vector, *_ = net._problem(u, X, y, objective, weights)
-        training = problem.start(vector.copy(), self.adam, self.seed)
-        stop = _core.StopFlag()
-        training.start(stop)
-        training.restore(training.state() | self._averages)
-        steps = math.ceil(len(X) / min(self.adam.batch_size or len(X), len(X)))
-        training.run(np.empty((steps, len(EVERY_ITERATION))), math.inf, stop)
-        state = training.state()
-        self._averages = {name: state[name] for name in KEPT}
-        return Controls(net._layout, training.controls()), steps
+
+def run_epoch(
+    net: Network, u: Controls, samples: Samples, objective: Objective, state: AdamState
+) -> tuple[Controls, AdamState]:
+    """Return controls and state after one epoch over these samples."""
+    X, y, weights, _ = samples
+    problem = Problem.from_arguments(Ranks(), net, X, y, objective, weights, None, (), 0.0, 0.0)
+    training = problem.start(net._vector(u).copy(), state.adam, state.seed)
+    training.start()
+    training.restore(training.state() | state.averages)
+    steps = math.ceil(len(X) / min(state.adam.batch_size or len(X), len(X)))
+    training.run(np.empty((steps, len(EVERY_ITERATION))), math.inf)
+    averages = training.state()
+    return (
+        Controls(net._layout, training.controls()),
+        replace(state, averages={name: averages[name] for name in AVERAGES}),
+    )
+
+
+def by_epochs(history: History, steps: int) -> History:
+    """Return the history with a row per epoch of so many steps: mean losses and gradient norms of the batches."""
+    if steps == 1:
+        return history
+    epochs = -(-np.arange(len(history)) // steps)
+    first = np.flatnonzero(np.diff(epochs, prepend=-1))
+    last = np.append(first[1:], len(history)) - 1
+    counts = last - first + 1
+
+    def means(values: Any) -> Any:
+        return np.add.reduceat(values, first) / counts
+
+    evaluated: LabelArray = epochs[history.evaluated]
+    kept = np.append(evaluated[1:] != evaluated[:-1], True)
+    return History(
+        loss=means(history.loss),
+        gradient_norm=means(history.gradient_norm),
+        lipschitz=history.lipschitz[last],
+        trials=np.add.reduceat(history.trials, first),
+        seconds=history.seconds[last],
+        evaluated=evaluated[kept],
+        **{name: getattr(history, name)[kept] for name in SPARSE},
+        score_name=history.score_name,
+    )

@@ -8,13 +8,14 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ocdl.base.names import counted
+from ocdl.estimator.targets import ClassTargets, NumberTargets, Targets, plain_list
 from ocdl.model.controls import Controls
-from ocdl.model.losses import LOSSES, Loss
-from ocdl.model.penalties import Regulariser
+from ocdl.model.losses import LOSSES
+from ocdl.model.objective import resolve_loss
+from ocdl.model.penalties import Penalty, penalties_from_list, penalties_to_list, validate_penalties
 from ocdl.model.tableau import Tableau
 from ocdl.network import Network, files
-from ocdl.storage.container import FilePath, Migration, exact_record, migrate, refusal
+from ocdl.storage.container import Arrays, FilePath, Migration, file_error, migrate, require_keys
 from ocdl.training import optimisers
 from ocdl.training.result import Status
 
@@ -37,53 +38,48 @@ class Fitted(Protocol):
 
     def get_params(self, deep: bool = ...) -> dict[str, Any]: ...
     def _require_loss(self) -> None: ...
-    def _stored_targets(self) -> dict[str, Any]: ...
-    def _restore_targets(self, stored: Any) -> None: ...
+    @property
+    def _targets(self) -> Targets: ...
+    @property
+    def _targets_type(self) -> type[ClassTargets] | type[NumberTargets]: ...
 
 
 SomeFitted = TypeVar("SomeFitted", bound=Fitted)
 
 
-def save(path: FilePath, estimator: Fitted, **metadata: Any) -> None:
-    """Write a fitted estimator, and what else there is to say about it."""
+def save(path: FilePath, estimator: Fitted, others: Arrays | None = None, **metadata: Any) -> None:
+    """Write a fitted estimator, with other arrays and metadata."""
     names = getattr(estimator, "feature_names_in_", None)
     status = getattr(estimator, "status_", None)
     values: tuple[Any, ...] = (
         type(estimator).__name__,
         {name: _stored(name, value) for name, value in estimator.get_params(deep=False).items()},
-        estimator._stored_targets(),
+        estimator._targets.to_json(),
         None if names is None else plain_list(names, "feature_names_in_"),
         int(estimator.n_iter_),
         None if status is None else status.name,
     )
     record = dict(zip(FIELDS, values, strict=True))
-    files.save(path, estimator.network_, estimator.controls_, estimator=record, **metadata)
+    files.write(path, estimator.network_, estimator.controls_, {"estimator": record, **metadata}, others or {})
 
 
-def load(path: FilePath, kind: Callable[..., SomeFitted]) -> SomeFitted:
-    """Return the fitted estimator of `save`."""
-    model, version, _ = files.read(path)
-    if "table" in model.metadata:
-        raise refusal(path, "holds an estimator for the columns of a table; load it with ocdl.load_model(path)")
-    return restored(path, model, version, kind)
-
-
-def restored(path: FilePath, model: files.Model, version: int, kind: Callable[..., SomeFitted]) -> SomeFitted:
+def restore(path: FilePath, model: files.SavedNetwork, version: int, kind: Callable[..., SomeFitted]) -> SomeFitted:
     """Return the estimator of this kind in what was read from a file."""
     network, controls, metadata = model
     try:
         if "estimator" not in metadata:
             raise ValueError("its metadata lacks estimator")
         migrate(metadata, {}, version, MIGRATIONS)
-        stored = exact_record(metadata["estimator"], "it", FIELDS)
+        stored = require_keys(metadata["estimator"], "it", FIELDS)
         estimator = kind()
         if stored["kind"] != type(estimator).__name__:
             raise ValueError(f"it is an {stored['kind']!r:.80}, not an {type(estimator).__name__!r}")
-        parameters = exact_record(stored["parameters"], "the parameters", tuple(estimator.get_params(deep=False)))
+        parameters = require_keys(stored["parameters"], "the parameters", tuple(estimator.get_params(deep=False)))
         estimator = kind(**{name: _restored(name, value) for name, value in parameters.items()})
         estimator._require_loss()
         estimator.network_, estimator.controls_ = network, controls
-        estimator._restore_targets(stored["targets"])
+        targets = estimator._targets_type.from_json(stored["targets"], network.n_outputs)
+        vars(estimator).update(vars(targets))
         estimator.n_iter_ = int(stored["n_iter"])
         if stored["status"] is not None:
             estimator.status_ = Status[stored["status"]]
@@ -94,7 +90,7 @@ def restored(path: FilePath, model: files.Model, version: int, kind: Callable[..
                 raise ValueError(f"it needs {network.n_features} feature names")
             estimator.feature_names_in_ = names
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise refusal(path, f"holds no estimator that this ocdl can load: {error!s:.300}") from error
+        raise file_error(path, f"holds no estimator that this ocdl can load: {error!s:.300}") from error
     return estimator
 
 
@@ -102,14 +98,15 @@ def _stored(name: str, value: Any) -> Any:
     """Return a parameter as JSON can hold it."""
     if isinstance(value, Tableau):
         return files.tableau_to_dict(value)
-    if isinstance(value, Regulariser):
-        return value.to_list()
+    if name == "penalties" and value is not None:
+        stored = penalties_to_list(validate_penalties(value))
+        return stored[0] if isinstance(value, Penalty) else stored
     if name == "optimiser" and value is not None and not isinstance(value, str):
         return optimisers.to_dict(value)
-    if isinstance(value, Loss):
-        return {value.name: value.parameters()}
     if name == "loss" and not isinstance(value, str):
-        raise TypeError(f"a file holds no loss of one's own, got {type(value).__name__}")
+        if (loss := resolve_loss(value)).is_custom:
+            raise TypeError(f"a file cannot hold a custom loss, got {loss.name}")
+        return {loss.name: loss.parameters()}
     if name == "class_weight" and isinstance(value, dict):
         return [[plain_list(np.asarray([label]), "class_weight")[0], float(weight)] for label, weight in value.items()]
     if name == "random_state" and not isinstance(value, (int, np.integer)):
@@ -120,8 +117,10 @@ def _stored(name: str, value: Any) -> Any:
 def _restored(name: str, value: Any) -> Any:
     if name == "tableau" and isinstance(value, dict):
         return files.tableau_from_dict(value)
-    if name == "regulariser" and value is not None:
-        return Regulariser.from_list(value)
+    if name == "penalties" and value is not None:
+        is_one = isinstance(value, list) and len(value) > 0 and isinstance(value[0], str)
+        penalties = penalties_from_list([value] if is_one else value)
+        return penalties[0] if is_one else penalties
     if name == "optimiser" and isinstance(value, dict):
         return optimisers.from_dict(value)
     if name == "loss" and isinstance(value, dict):
@@ -130,33 +129,3 @@ def _restored(name: str, value: Any) -> Any:
     if name == "class_weight" and isinstance(value, list):
         return dict(value)
     return value
-
-
-def classes_to(classes: NDArray[Any]) -> dict[str, Any]:
-    """Return classes as JSON can hold them."""
-    return {"dtype": classes.dtype.str, "values": plain_list(classes, "classes_")}
-
-
-def plain_list(values: NDArray[Any], name: str) -> list[Any]:
-    """Return texts, numbers or booleans as JSON can hold them."""
-    plain: list[Any] = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
-    for value in plain:
-        if not isinstance(value, (str, bool, int, float)):
-            raise TypeError(
-                f"{name} must be text, numbers or booleans to be saved, got {value!r} ({type(value).__name__})"
-            )
-    return plain
-
-
-def classes_from(stored: Any, n_outputs: int) -> NDArray[Any]:
-    """Return the classes of `classes_to`, if they fit so many outputs."""
-    record = exact_record(stored, "the classes", ("dtype", "values"))
-    dtype = np.dtype("O" if record["dtype"] == "|O" else str(record["dtype"]))
-    if dtype.kind not in "OUSbiuf" or not isinstance(record["values"], list):
-        raise ValueError(f"classes of dtype {record['dtype']!r:.80} cannot be read")
-    classes = np.array(record["values"], dtype=object).astype(dtype)
-    if classes.shape != (max(n_outputs, 2),):
-        raise ValueError(
-            f"a network with {counted(n_outputs, 'output')} needs {max(n_outputs, 2)} classes, got {classes.shape}"
-        )
-    return classes

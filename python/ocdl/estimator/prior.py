@@ -6,7 +6,7 @@ With m the sum of the sample weights, d the dimension of the state and s = T / N
 
 where the last term is there for free steps only. It is the negative logarithm of normal densities. A flow with K = 0
 is logistic or linear regression; the factor that grows with d makes the flow fall back there on wide and noisy tables,
-while two columns stay free. Without the last term steps would grow and evade what holds K.
+while two columns stay free. Without the last term, steps would grow and evade the penalty of K.
 
 A feed-forward network with K = 0 passes nothing on. Entries of variance 1/d keep the length of what they are given::
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 
 from ocdl.model.flow import Flow
-from ocdl.model.penalties import EvenSteps, Regulariser, Tikhonov
+from ocdl.model.penalties import EvenSteps, Penalty, Tikhonov
 
 MATRIX, MATRIX_POWER = 1.2, 1.5
 VECTOR = 2.0
@@ -29,7 +29,9 @@ WEAK_ITERATIONS, WEAK_SHARE = 30, 0.2  # at most, and of all iterations
 SHORT = 0.25  # a reach of the flow that comes to nothing
 
 
-def prior(net: Flow, total_weight: float, alpha: float, *, noise: float = 1.0, weak: bool = False) -> Regulariser:
+def prior(
+    net: Flow, total_weight: float, alpha: float, *, noise: float = 1.0, weak: bool = False
+) -> tuple[Penalty, ...]:
     """Return the prior for samples of this total weight; `noise` is the variance of what no model could predict.
 
     Weak, it holds the field a tenth as much.
@@ -44,20 +46,20 @@ def prior(net: Flow, total_weight: float, alpha: float, *, noise: float = 1.0, w
         )
         raise ValueError(f"{what} that the weights of the prior are beyond the range of float64")
     field = unit * step * (WEAK if weak else 1.0)
-    terms = Regulariser()
+    penalties: list[Penalty] = []
     for part in net.parts:
         dimensions = part.axes.count("dim")
         if part.role == "field":
-            terms = terms + Tikhonov(field * (matrix if dimensions == 2 else vector), parts=(part.name,))
+            penalties.append(Tikhonov(field * (matrix if dimensions == 2 else vector), parts=(part.name,)))
         elif part.role == "readout" and dimensions:
-            terms = terms + Tikhonov(unit * READOUT, parts=(part.name,))
+            penalties.append(Tikhonov(unit * READOUT, parts=(part.name,)))
         elif part.role == "steps" and net.time_steps == "free":
-            terms = terms + EvenSteps(unit * STEPS)
-    return terms
+            penalties.append(EvenSteps(unit * STEPS))
+    return tuple(penalties)
 
 
 def reach(net: Flow, total_weight: float, alpha: float, noise: float) -> float:
-    """Return how far the flow can move a row, as a share of its length, before the prior costs more than it gains.
+    """Return how far the flow can move a row, as a fraction of its length, before the prior costs more than it gains.
 
     To lower a loss of 1 it pays at most  s sum_j |K_j|^2 <= 2 m / (1.2 alpha d^1.5),  and a row y moves by at most
     s sum_j |K_j| |y| <= sqrt(T s sum_j |K_j|^2) |y|.

@@ -1,4 +1,4 @@
-"""Samples as the estimators train on them: equal rows merged, in an order of their own."""
+"""The samples on which the estimators train: equal rows are merged, and the rows are sorted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Samples(NamedTuple):
 
 
 def columns_without_numbers(X: Any) -> list[Any]:
-    """Return the columns of a data frame that cannot be read as numbers; none of what is no data frame."""
+    """Return the columns of a data frame that cannot be read as numbers; an empty list for anything else."""
     if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
         return []
     columns = {name: np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[name]) for j, name in enumerate(X.columns)}
@@ -97,7 +97,7 @@ def quartiles(targets: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def canonical(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples:
-    """Return the samples sorted, equal ones merged, none of weight 0: order and repetition of rows do not matter.
+    """Return the samples sorted, without weight 0, and equal ones merged, so that order and repetition do not matter.
 
     Sorted by a hash of row and target, and by what they hold where two have the same one: numbers are sorted many times
     faster than rows. Beside X and the X that is returned there is room for a few columns only.
@@ -122,12 +122,28 @@ def canonical(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples:
     del hashes, same_hash, same, starts, first, order
     merged = np.take(X, rows, axis=0)
     merged += 0.0  # of equal rows one may have had -0
-    return weighted(merged, y[rows] + y.dtype.type(0), total[total > 0])
+    return weighted(merged, y[rows] + y.dtype.type(0), _scale_free(total[total > 0]))
+
+
+def _scale_free(weights: FloatArray) -> FloatArray:
+    """Return weights whose sum is a number of samples, for given weights in any unit.
+
+    Whole numbers are frequencies, divided by their greatest common divisor. Others are scaled to the sum
+    (sum w)^2 / sum w^2, the number of equal weights with which a mean is as exact.
+    """
+    if (weights < 2.0**53).all() and np.array_equal(weights, np.floor(weights)):
+        frequencies: FloatArray = weights / np.gcd.reduce(weights.astype(np.int64))
+        return frequencies
+    ratios: FloatArray = weights / weights.max()
+    scaled: FloatArray = ratios * (ratios.sum() / np.square(ratios).sum())
+    return scaled
 
 
 def reweighted(samples: Samples, factors: FloatArray) -> Samples:
-    """Return the samples with their weights times these factors, without those of weight 0."""
-    weights = samples.row_weights * factors
+    """Return the samples with their weights times these factors, without those of weight 0; their sum stays."""
+    with np.errstate(over="ignore"):
+        weights = samples.row_weights * factors
+        weights = weights * (samples.total / weights.sum()) if weights.any() else weights
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError("sample_weight and class_weight must give weights that are finite and not negative")
     _require_some(weights)

@@ -1,8 +1,7 @@
-"""From the parameters of an estimator to what a training takes: optimiser, choice of the prior, threads."""
+"""The optimiser, prior and threads that the parameters of an estimator describe."""
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import joblib
@@ -11,11 +10,9 @@ from ocdl.base import validation
 from ocdl.estimator import defaults
 from ocdl.training.optimisers import ALIASES, SINGLE_OPTIMISERS, Adam, Chain, GradientDescent, Optimiser, named
 
-CHOSEN_BY_FOLDS = "cv"
+AUTO, CV = "auto", "cv"
 BY_NAME = {kind.__name__: kind for kind in SINGLE_OPTIMISERS}
-
-
-KEYWORDS_OF_OTHERS = {
+FOREIGN_KEYWORDS = {
     "lr": "learning_rate",
     "learning_rate_init": "learning_rate",
     "solver": "optimiser",
@@ -30,21 +27,25 @@ KEYWORDS_OF_OTHERS = {
 }
 
 
-def optimiser_of(optimiser: Any, learning_rate: Any, batch_size: Any) -> Optimiser | Chain | None:
-    """Return the optimiser that the parameters ask for; None: the default, with all that belongs to it."""
+def resolve_optimiser(optimiser: Any, learning_rate: Any, batch_size: Any) -> Optimiser | Chain | None:
+    """Return the optimiser that the parameters describe; None: the default training."""
     given = {"learning_rate": learning_rate, "batch_size": batch_size}
     given = {name: value for name, value in given.items() if value is not None}
-    if optimiser is None and not given:
-        return None
-    if not isinstance(optimiser, (str, type(None))):
+    if optimiser is None:
         if given:
             raise ValueError(
-                f"{' and '.join(given)} beside optimiser={optimiser!r}: leave out what is not meant, set it in the "
-                "optimiser, or name the optimiser, as in optimiser='adam'"
+                f"{' and '.join(given)} beside optimiser=None, which is L-BFGS and has none; choose optimiser='adam'"
             )
-        chosen: Optimiser | Chain = optimiser  # `train` says what is none
+        return None
+    if not isinstance(optimiser, str):
+        if given:
+            raise ValueError(
+                f"{' and '.join(given)} beside optimiser={optimiser!r}: set it in the optimiser, or name one, "
+                "as in optimiser='adam'"
+            )
+        chosen: Optimiser | Chain = optimiser  # `train` checks its type
         return chosen
-    kind = Adam if optimiser is None else BY_NAME[validation.choice(optimiser, "optimiser", BY_NAME, ALIASES)]
+    kind = BY_NAME[validation.choice(optimiser, "optimiser", BY_NAME, ALIASES)]
     if kind is Adam:
         rate = validation.positive(given.get("learning_rate", defaults.LEARNING_RATE), "learning_rate")
         return Adam(lr=rate, batch_size=_batch_size(batch_size))
@@ -58,30 +59,30 @@ def optimiser_of(optimiser: Any, learning_rate: Any, batch_size: Any) -> Optimis
 
 
 def _batch_size(batch_size: Any) -> int | None:
-    return None if batch_size is None else validation.integer(batch_size, "batch_size", least=1)
+    return None if batch_size is None else validation.integer(batch_size, "batch_size", minimum=1)
 
 
-def alpha_of(alpha: Any, regulariser: Any) -> float | str:
-    """Return the factor of the prior, or that folds choose it; a regulariser of one's own replaces the prior."""
-    if regulariser is not None:
-        if not isinstance(alpha, Real) or alpha != defaults.ALPHA:
+def resolve_alpha(alpha: Any, penalties: Any) -> float | str:
+    """Return the factor of the prior, or how it is chosen; custom penalties replace the prior."""
+    if penalties is not None:
+        if not isinstance(alpha, str) or alpha != defaults.ALPHA:
             raise ValueError(
-                f"alpha={validation.written(alpha)} beside regulariser={regulariser!r}: a regulariser replaces the "
-                "prior of which alpha is the factor; leave one of them out"
+                f"alpha={validation.format_value(alpha)} and penalties={penalties!r} are both given, but penalties "
+                "replace the prior of which alpha is the factor; leave one of them out"
             )
         return 0.0
     if isinstance(alpha, str):
-        if alpha != CHOSEN_BY_FOLDS:
-            raise ValueError(f"alpha must be a number that is not negative, or 'cv', got {alpha!r}")
-        return CHOSEN_BY_FOLDS
+        if alpha not in (AUTO, CV):
+            raise ValueError(f"alpha must be a number that is not negative, 'auto' or 'cv', got {alpha!r}")
+        return alpha
     return validation.not_negative(alpha, "alpha")
 
 
-def threads_of(n_jobs: Any) -> int | None:
+def resolve_threads(n_jobs: Any) -> int | None:
     """Return how many threads a fit may use; below 0 they are counted from the number of processors, -1 is all."""
     if n_jobs is None:
         return None
-    number = validation.integer(n_jobs, "n_jobs", least=-validation.LARGEST_COUNT)
+    number = validation.integer(n_jobs, "n_jobs", minimum=-validation.LARGEST_COUNT)
     if number == 0:
         raise ValueError("n_jobs must be None, a number of threads, or below 0, where -1 is all processors; got 0")
     threads: int = joblib.effective_n_jobs(number)

@@ -1,4 +1,4 @@
-"""A flow as one function of arrays, and its vector-Jacobian product: what automatic differentiation needs."""
+"""A flow as a function of arrays with its vector-Jacobian product, for automatic differentiation."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class Bridge:
     core : ocdl._core.Network
         The compiled network.
     of_outputs : bool
-        Whether the result are the outputs.
+        Whether the result is the outputs.
     parts : tuple of Part
         The parts of the controls that the result depends on; states do not depend on the readout.
     places : tuple
-        The slice of the vector that each of them takes, and its shape.
+        The slice of the vector for each part, and its shape.
     steps : int
-        Which of them are the time steps.
+        The index of the time steps in `parts`.
     n_unused : int
-        How many numbers at the end of the vector, the readout, the result does not depend on.
+        The number of unused entries at the end of the vector: a readout that the result does not depend on.
     """
 
     net: Network
@@ -79,7 +79,7 @@ class Bridge:
 
     @cached_property
     def with_step_gradient(self) -> Self:
-        """The same function, whose gradient by fixed time steps is not left out."""
+        """The same function, with the gradient by fixed time steps."""
         if self.net.time_steps != "fixed" or not self.net.residual:
             return self
         return self._with(time_steps="free")
@@ -89,7 +89,7 @@ class Bridge:
         return self if self.net.dtype == dtype else self._with(dtype=dtype)
 
     def shape(self, x: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the result for x of this shape, if that fits."""
+        """Return the shape of the result for x of this shape; refuse a shape that does not fit."""
         if not x or x[-1] != self.net.n_features:
             raise ValueError(f"x must have shape (..., {self.net.n_features}), (..., features), got {tuple(x)}")
         if self.returns == "outputs":
@@ -113,8 +113,8 @@ class Bridge:
         result = self._sweep(vector, rows)
         if result is None:
             if self.on_nonfinite == "raise":
-                nonfinite.refuse(self.net, vector, x)
-            keep = ~nonfinite.find_rows(self.net, vector, rows)
+                nonfinite.raise_nonfinite(self.net, vector, x)
+            keep = ~nonfinite.find_nonfinite_rows(self.net, vector, rows)
             result = np.full((*shape[: -x.ndim], len(rows), shape[-1]), np.nan, self.net.dtype)
             if keep.any():
                 result[..., keep, :] = self._sweep(vector, rows[keep])
@@ -132,7 +132,7 @@ class Bridge:
         found = self._adjoint_sweep(vector, rows, flat)
         if found is None:
             if self.on_nonfinite == "raise":
-                nonfinite.refuse(self.net, vector, x, cotangent)
+                nonfinite.raise_nonfinite(self.net, vector, x, cotangent)
             found = self._adjoint_sweep_of_finite_rows(vector, rows, flat)
         by_rows, by_vector = found
         return by_rows.reshape(x.shape), by_vector
@@ -144,9 +144,9 @@ class Bridge:
         return np.ascontiguousarray(x).reshape(-1, self.net.n_features)
 
     def _sweep(self, vector: FloatArray, rows: FloatArray) -> FloatArray | None:
-        """Return the result for rows; None where something is not finite, or they are no plain rows.
+        """Return the result for rows; None if a number is not finite, or the rows are not two-dimensional.
 
-        A trajectory needs plain rows.
+        A trajectory needs two-dimensional rows.
         """
         if self.of_outputs:
             return self.core.predict(vector, rows)
@@ -159,16 +159,16 @@ class Bridge:
     def _adjoint_sweep(
         self, vector: FloatArray, rows: FloatArray, cotangent: FloatArray, require_finite: bool = True
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Return the gradients by rows and by the vector; None where `_sweep` does, or the gradients are not finite."""
+        """Return the gradients by rows and by the vector; None as `_sweep`, or if a gradient is not finite."""
         of_outputs, of_states = (cotangent, None) if self.of_outputs else (None, cotangent)
-        found = self.core.pull_back(vector, rows, of_outputs, of_states, False, require_finite)
+        found = self.core.vjp(vector, rows, of_outputs, of_states, False, require_finite)
         return None if found is None else (found[1], found[0])
 
     def _adjoint_sweep_of_finite_rows(
         self, vector: FloatArray, rows: FloatArray, cotangent: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the gradients, with NaN for the other rows and, as it is a sum over all rows, for the vector."""
-        keep = ~nonfinite.find_rows(self.net, vector, rows) & nonfinite.all_finite(cotangent)
+        """Return the gradients, with NaN for all other rows and for the vector, which sums over all rows."""
+        keep = ~nonfinite.find_nonfinite_rows(self.net, vector, rows) & nonfinite.all_finite(cotangent)
         by_rows, by_vector = np.full_like(rows, np.nan), np.full_like(vector, np.nan)
         if keep.any():
             kept = np.ascontiguousarray(cotangent[..., keep, :])

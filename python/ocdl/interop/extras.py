@@ -1,8 +1,8 @@
-"""Libraries that not everybody has: what to install where one is missing."""
+"""Errors for optional libraries that are not installed."""
 
 from __future__ import annotations
 
 
-def missing(what: str, library: str, extra: str) -> ImportError:
-    """Return the error of something that needs a library which is not there."""
+def missing_library(what: str, library: str, extra: str) -> ImportError:
+    """Return the error for a feature that needs a missing library; it names the extra to install."""
     return ImportError(f"{what} needs {library}, which is not installed: pip install 'ocdl[{extra}]'")

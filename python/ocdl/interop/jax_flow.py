@@ -1,4 +1,4 @@
-"""A flow as a function of JAX: called back from compiled code, and differentiated by the adjoint sweep."""
+"""A flow as a JAX function: a callback in compiled code, with the adjoint sweep as its derivative."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HostFunction = Callable[..., tuple[FloatArray, ...]]  # of arrays whose leading 
 def flow(net: Network, returns: str = "outputs", *, on_nonfinite: str = "nan") -> FlowFunction:
     """Return a network as a function of JAX, ``(controls, x) -> array``, for `jit`, `grad` and `vmap`.
 
-    Gradients, by the controls and by x, are those of `Network.pull_back`: exact, by one forward and one adjoint sweep,
+    Gradients, by the controls and by x, are those of `Network.vjp`: exact, by one forward and one adjoint sweep,
     whatever the tableau. They are first derivatives, in reverse mode. The computation is that of ocdl, on the CPU,
     wherever JAX has its arrays.
 
@@ -40,7 +40,7 @@ def flow(net: Network, returns: str = "outputs", *, on_nonfinite: str = "nan") -
         What the function returns for x of shape (..., features): the outputs, (..., outputs); the states at time T,
         (..., dim); or those after every layer, (layers + 1, ..., dim).
     on_nonfinite : {"nan", "raise"}
-        What the function does where a row of x, or what the flow makes of it, is not finite. "nan": the results of
+        What the function does if a row of x or its flow is not finite. "nan": the results of
         that row are NaN, as is its gradient; so is the gradient by the controls, which is a sum over all rows.
         "raise": an error names the row.
 
@@ -72,7 +72,7 @@ def flow(net: Network, returns: str = "outputs", *, on_nonfinite: str = "nan") -
 
 @dataclass(frozen=True, repr=False)
 class FlowFunction:
-    """What `flow` returns."""
+    """The function that `flow` returns."""
 
     bridge: Bridge
 
@@ -81,12 +81,12 @@ class FlowFunction:
         if not isinstance(controls, Mapping) or not controls.keys() <= defaults.keys():
             what = ", ".join(map(repr, controls)) if isinstance(controls, Mapping) else type(controls).__name__
             raise TypeError(f"controls must be a dict of the parts {', '.join(defaults)}, got {what}")
-        arrays = {name: _checked(net, name, values) for name, values in {**defaults, **controls}.items()}
+        arrays = {name: _validate_array(net, name, values) for name, values in {**defaults, **controls}.items()}
         for part in net.parts:
             given = arrays[part.name].shape
             if given != part.shape:
                 raise ValueError(f"{part.name} must have shape {part.shape}, {part.meaning}, got {given}")
-        rows = _checked(net, "x", x)
+        rows = _validate_array(net, "x", x)
         self.bridge.shape(rows.shape)
         parts = [arrays[part.name] for part in self.bridge.parts]
         has_steps = self.bridge.parts[self.bridge.steps].name in controls
@@ -106,19 +106,19 @@ class FlowFunction:
 
     @cached_property
     def _without_step_gradient(self) -> Any:
-        return _differentiable(self.bridge)
+        return _make_differentiable(self.bridge)
 
     @cached_property
     def _with_step_gradient(self) -> Any:
-        return _differentiable(self.bridge.with_step_gradient)
+        return _make_differentiable(self.bridge.with_step_gradient)
 
 
-def _checked(net: Network, name: str, values: Any) -> Any:
-    """Return an array of JAX, or one that is traced, in the network's number type."""
+def _validate_array(net: Network, name: str, values: Any) -> Any:
+    """Return a JAX array, concrete or traced; refuse other number types than the network's."""
     try:
         array = jax.numpy.asarray(values)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be an array of numbers, got {validation.shown(values)}") from error
+        raise TypeError(f"{name} must be an array of numbers, got {validation.format_with_type(values)}") from error
     if array.dtype != net.dtype:
         if net.dtype == np.float64 and not jax.config.jax_enable_x64:
             advice = "call jax.config.update('jax_enable_x64', True), or make the network with dtype='float32'"
@@ -128,9 +128,12 @@ def _checked(net: Network, name: str, values: Any) -> Any:
     return array
 
 
-def _differentiable(bridge: Bridge) -> Any:
+def _make_differentiable(bridge: Bridge) -> Any:
     """Return the function of a bridge with its derivative; the arguments are x and the parts of the controls."""
-    call_forward, call_vjp = _host_call(partial(_forward, bridge)), _host_call(partial(_vjp, bridge))
+    call_forward, call_vjp = (
+        _make_host_call(partial(_call_forward, bridge)),
+        _make_host_call(partial(_call_vjp, bridge)),
+    )
     dtype = bridge.net.dtype
 
     @jax.custom_vjp  # type: ignore[untyped-decorator]
@@ -151,7 +154,7 @@ def _differentiable(bridge: Bridge) -> Any:
 
     vjp.defvjp(refuse, refuse)
     function.defvjp(
-        lambda *arrays: (function(*arrays), arrays),  # itself, so that second derivatives come to `refuse`
+        lambda *arrays: (function(*arrays), arrays),  # calls itself, so that second derivatives reach `refuse`
         lambda arrays, cotangent: vjp(cotangent, *arrays),
     )
 
@@ -163,8 +166,8 @@ def _differentiable(bridge: Bridge) -> Any:
     return function_of_parts
 
 
-def _host_call(function: HostFunction) -> Callable[..., Any]:
-    """Return a function of JAX, (shapes and types of the results, *arrays) -> results, that calls one of arrays."""
+def _make_host_call(function: HostFunction) -> Callable[..., Any]:
+    """Return a JAX function, (result shapes and types, *arrays) -> results, that calls a host function."""
 
     def write(_: Any, results: Any, *buffers: Any) -> None:
         for result, values in zip(results, function(*map(np.asarray, buffers)), strict=True):
@@ -178,38 +181,38 @@ def _host_call(function: HostFunction) -> Callable[..., Any]:
         anywhere = partial(jax.pure_callback, compute, results, **options)
         if buffer_callback is None:
             return anywhere(*arrays)
-        on_cpu = buffer_callback(write, results, **options)  # which copies no argument, and takes a tenth of the time
+        on_cpu = buffer_callback(write, results, **options)  # copies no argument and takes a tenth of the time
         return jax.lax.platform_dependent(*arrays, cpu=on_cpu, default=anywhere)
 
     return call
 
 
-# ---- on the host: `vmap` adds leading axes to every array, of length 1 where it is the same for all ----
+# ---- on the host: `vmap` adds leading axes to every array, of length 1 if it is not batched ----
 
 
-def _forward(bridge: Bridge, vector: FloatArray, x: FloatArray) -> tuple[FloatArray]:
+def _call_forward(bridge: Bridge, vector: FloatArray, x: FloatArray) -> tuple[FloatArray]:
     axes = vector.ndim - 1
     if vector.size == vector.shape[-1]:  # the same controls for all: more rows, one sweep
         result = bridge.forward(vector.reshape(-1), x)
         return (np.moveaxis(result, 0, axes) if bridge.returns == "trajectory" else result,)
-    return (_stacked([bridge.forward(*one) for one in _batches(axes, vector, x)], axes, vector, x),)
+    return (_stack([bridge.forward(*one) for one in _batches(axes, vector, x)], axes, vector, x),)
 
 
-def _vjp(bridge: Bridge, *arrays: FloatArray) -> tuple[FloatArray, ...]:
+def _call_vjp(bridge: Bridge, *arrays: FloatArray) -> tuple[FloatArray, ...]:
     axes = arrays[0].ndim - 1
     if not axes:
         return bridge.vjp(*arrays)
     results = [bridge.vjp(*one) for one in _batches(axes, *arrays)]
-    return tuple(_stacked(list(gradients), axes, *arrays) for gradients in zip(*results, strict=True))
+    return tuple(_stack(list(gradients), axes, *arrays) for gradients in zip(*results, strict=True))
 
 
 def _batches(axes: int, *arrays: FloatArray) -> Iterator[list[FloatArray]]:
-    """Yield the arrays of one batch after the other."""
+    """Yield the arrays of each batch."""
     for index in np.ndindex(_batch_shape(axes, *arrays)):
         yield [array[tuple(min(i, n - 1) for i, n in zip(index, array.shape, strict=False))] for array in arrays]
 
 
-def _stacked(results: list[FloatArray], axes: int, *arrays: FloatArray) -> FloatArray:
+def _stack(results: list[FloatArray], axes: int, *arrays: FloatArray) -> FloatArray:
     """Return the results of all batches as one array."""
     return np.stack(results).reshape(*_batch_shape(axes, *arrays), *results[0].shape)
 

@@ -1,4 +1,4 @@
-"""Rows of x that are not finite, or leave the finite range: which they are, and the error that names them."""
+"""Find rows of x that are not finite or leave the finite range, and raise errors that name them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ocdl.model.controls import Controls
 from ocdl.network import Network
 
 
-def find_rows(net: Network, vector: FloatArray, rows: FloatArray) -> NDArray[np.bool_]:
-    """Return which rows, their final states or their outputs are not finite; all, if the controls are not."""
+def find_nonfinite_rows(net: Network, vector: FloatArray, rows: FloatArray) -> NDArray[np.bool_]:
+    """Return a mask of rows that are not finite, in x, final state or outputs; all if the controls are not."""
     if _core.first_non_finite(vector) >= 0:
         return np.ones(len(rows), bool)
     finite = all_finite(rows)
@@ -28,13 +28,13 @@ def find_rows(net: Network, vector: FloatArray, rows: FloatArray) -> NDArray[np.
 
 
 def all_finite(rows: FloatArray) -> NDArray[np.bool_]:
-    """Return which rows of (..., rows, numbers) are finite, in all leading axes."""
+    """Return a mask of the rows of (..., rows, numbers) that are finite in all leading axes."""
     axes = (*range(rows.ndim - 2), rows.ndim - 1)
     finite: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(rows), axis=axes)
     return finite
 
 
-def refuse(net: Network, vector: FloatArray, x: FloatArray, cotangent: FloatArray | None = None) -> NoReturn:
+def raise_nonfinite(net: Network, vector: FloatArray, x: FloatArray, cotangent: FloatArray | None = None) -> NoReturn:
     """Raise a ValueError for an argument that is not finite, else a FloatingPointError for a row that overflows."""
     for part, values in Controls(net._layout, vector).parts().items():
         validation.real_array(values, f"controls.{part}", net.dtype)
@@ -42,12 +42,12 @@ def refuse(net: Network, vector: FloatArray, x: FloatArray, cotangent: FloatArra
     if cotangent is not None:
         validation.real_array(cotangent, "cotangent", net.dtype)
     rows = np.ascontiguousarray(x).reshape(-1, net.n_features)
-    bad = np.flatnonzero(find_rows(net, vector, rows))
+    bad = np.flatnonzero(find_nonfinite_rows(net, vector, rows))
     if not len(bad):
         raise FloatingPointError(
             f"the gradient overflows {net.dtype} although the flow is finite; scale the cotangent or the controls down"
         )
     first = int(bad[0])
-    place = ", ".join(str(int(i)) for i in np.unravel_index(first, x.shape[:-1]))
-    row = f"x[{place}]" if place else "x"
+    index = ", ".join(str(int(i)) for i in np.unravel_index(first, x.shape[:-1]))
+    row = f"x[{index}]" if index else "x"
     raise FloatingPointError(f"{row}: {overflow.found(net._core_network, vector, rows[first : first + 1], first)}")

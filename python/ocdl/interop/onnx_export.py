@@ -1,10 +1,10 @@
-"""A network with its controls, as a file in ONNX."""
+"""Write a network with its controls as an ONNX file."""
 
 from __future__ import annotations
 
 from ocdl.base import validation
 from ocdl.model.controls import Controls
-from ocdl.model.losses import LOSSES
+from ocdl.model.losses import CrossEntropy
 from ocdl.network import Network
 from ocdl.storage.container import FilePath
 
@@ -16,7 +16,7 @@ OUTPUTS = ("logits", "probabilities", "states")
 def export_onnx(
     path: FilePath, net: Network, u: Controls, *, outputs: str = "logits", opset: int | None = None
 ) -> None:
-    """Write a network with its controls as a file in ONNX, which programs without Python can run.
+    """Write a network with its controls as an ONNX file, which programs without Python can run.
 
     The graph has one input, "X" of shape (samples, features) with any number of samples, and one output named as
     `outputs`, in the network's number type. Layers whose step is 0 are left out. It needs ``pip install 'ocdl[onnx]'``.
@@ -54,19 +54,19 @@ def export_onnx(
         raise TypeError(f"net must be a Network, got {type(net).__name__}")
     net._vector(u)
     outputs = validation.choice(outputs, "outputs", OUTPUTS)
-    from ocdl.interop.onnx_graph import Graph, Tensor, checked_opset, write
-    from ocdl.interop.onnx_network import means, read_out, require_explicit, states, trajectory
+    from ocdl.interop.onnx_graph import Graph, Tensor, validate_opset, write
+    from ocdl.interop.onnx_network import add_means, add_readout, add_states, add_trajectory, require_explicit
 
     require_explicit(net)
-    opset = checked_opset(opset)
+    opset = validate_opset(opset)
     graph = Graph(net.dtype)
-    found = states(graph, net, u, "X")
+    states = add_states(graph, net, u, "X")
     if outputs == "states":
-        result, shape = trajectory(graph, found), Tensor(outputs, net.dtype, (net.dim,), (net.n_layers + 1,))
+        result, shape = add_trajectory(graph, states), Tensor(outputs, net.dtype, (net.dim,), (net.n_layers + 1,))
     else:
-        result, shape = read_out(graph, u, found[-1]), Tensor(outputs, net.dtype, (net.n_outputs,))
+        result, shape = add_readout(graph, u, states[-1]), Tensor(outputs, net.dtype, (net.n_outputs,))
         if outputs == "probabilities":
-            result = means(graph, LOSSES["cross_entropy"](), result, net.n_outputs)
+            result = add_means(graph, CrossEntropy(), result, net.n_outputs)
             shape = shape._replace(axes=(max(net.n_outputs, 2),))
     graph.add("Identity", result, output=outputs)
     write(path, graph, [Tensor("X", net.dtype, (net.n_features,))], [shape], opset, {})

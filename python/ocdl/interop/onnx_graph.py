@@ -1,4 +1,4 @@
-"""Graphs of ONNX in the making, and the files that they become."""
+"""Build ONNX graphs and write them to files."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ocdl.base import validation
-from ocdl.interop.extras import missing
+from ocdl.interop.extras import missing_library
 from ocdl.storage.container import FilePath
 from ocdl.storage.disk import replace_file
 
 try:
     import onnx
 except ModuleNotFoundError as error:
-    raise missing("a file in ONNX", "onnx", "onnx") from error
+    raise missing_library("a file in ONNX", "onnx", "onnx") from error
 
 OPSET = 17
-LEAST_OPSET = 13  # since when axes are inputs, and softmax is along one of them
-LARGEST_FILE = 2**31 - 1  # bytes that protobuf can hold
+ML, ML_OPSET = "ai.onnx.ml", 2  # the operators for texts
+MIN_OPSET = 13  # the first with axes as inputs and softmax along one axis
+MAX_FILE_SIZE = 2**31 - 1  # bytes that protobuf can hold
 
 
 class Tensor(NamedTuple):
@@ -33,8 +34,8 @@ class Tensor(NamedTuple):
     axes: tuple[int, ...]
     axes_before: tuple[int, ...] = ()
 
-    def described(self) -> Any:
-        """Return it as ONNX describes it; the number of samples is free."""
+    def to_value_info(self) -> Any:
+        """Return the ValueInfoProto of the tensor; the number of samples is free."""
         shape = [*self.axes_before, "samples", *self.axes]
         return onnx.helper.make_tensor_value_info(self.name, element_type(self.dtype), shape)
 
@@ -65,28 +66,38 @@ class Graph:
 
     def constant(self, values: ArrayLike) -> str:
         """Add numbers in the graph's number type; equal ones are stored once."""
-        return self._stored(np.ascontiguousarray(values, self.dtype))
+        return self._store(np.ascontiguousarray(values, self.dtype))
 
     def indices(self, *values: int) -> str:
-        """Add whole numbers, of axes say."""
-        return self._stored(np.array(values, np.int64))
+        """Add integers, for example axes."""
+        return self._store(np.array(values, np.int64))
 
     def labels(self, values: NDArray[Any]) -> str:
-        """Add labels, which keep their type: numbers, texts, True and False."""
+        """Add labels in their own type: numbers, texts or booleans."""
         name = self._name("labels", len(self.constants))
         if values.dtype.kind == "O":
-            texts = [_in_utf8(str(text)) for text in values]
+            texts = [_encode_utf8(str(text)) for text in values]
             self.constants.append(onnx.helper.make_tensor(name, onnx.TensorProto.STRING, [len(texts)], texts))
         else:
             self.constants.append(onnx.numpy_helper.from_array(values, name))
         return name
 
-    def _stored(self, array: NDArray[Any]) -> str:
-        require_room(array.nbytes)  # before it is copied
+    def index_of(self, texts: str, known: Sequence[str]) -> str:
+        """Add the position of each text among the known ones, and their number for all others."""
+        keys = [_encode_utf8(text) for text in known]
+        attributes: dict[str, Any] = {
+            "keys_strings": keys,
+            "values_int64s": list(range(len(keys))),
+            "default_int64": len(keys),
+        }
+        return self.add("LabelEncoder", texts, domain=ML, **attributes)
+
+    def _store(self, array: NDArray[Any]) -> str:
+        require_file_size(array.nbytes)  # before it is copied
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._known:
             self._bytes += array.nbytes
-            require_room(self._bytes)
+            require_file_size(self._bytes)
             self._known[key] = self._name("constant", len(self.constants))
             self.constants.append(onnx.numpy_helper.from_array(array, self._known[key]))
         return self._known[key]
@@ -95,31 +106,31 @@ class Graph:
         return f"{self._prefix}{kind}_{number}"
 
 
-def _in_utf8(text: str) -> bytes:
+def _encode_utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"the class {text!r} has half a character, and ONNX holds texts in UTF-8, which has none"
+            f"the text {text!r} has half a character, and ONNX holds texts in UTF-8, which has none"
         ) from error
 
 
 def element_type(dtype: np.dtype[Any]) -> int:
-    """Return the number by which ONNX knows a type; object stands for texts."""
+    """Return the ONNX number of a type; object represents texts."""
     return int(onnx.TensorProto.STRING if dtype.kind == "O" else onnx.helper.np_dtype_to_tensor_dtype(dtype))
 
 
-def require_room(size: int) -> None:
-    """Refuse what protobuf cannot hold."""
-    if size > LARGEST_FILE:
-        raise ValueError(f"a file in ONNX holds at most {LARGEST_FILE} bytes, and this network needs more")
+def require_file_size(size: int) -> None:
+    """Refuse a file that is too large for protobuf."""
+    if size > MAX_FILE_SIZE:
+        raise ValueError(f"a file in ONNX holds at most {MAX_FILE_SIZE} bytes, and this network needs more")
 
 
-def checked_opset(opset: int | None) -> int:
-    """Return a version of ONNX's operators that our graphs can be written in."""
+def validate_opset(opset: int | None) -> int:
+    """Return a supported version of the ONNX operators; None is the default."""
     if opset is None:
         return OPSET
-    number, newest = validation.integer(opset, "opset", least=LEAST_OPSET), int(onnx.defs.onnx_opset_version())
+    number, newest = validation.integer(opset, "opset", minimum=MIN_OPSET), int(onnx.defs.onnx_opset_version())
     if number > newest:
         raise ValueError(f"opset must be at most {newest}, the newest of the installed onnx, got {number}")
     return number
@@ -133,18 +144,20 @@ def write(
     opset: int,
     metadata: Mapping[str, str],
 ) -> None:
-    """Write a graph to a file, whole or not at all."""
-    described = onnx.helper.make_graph(
-        graph.nodes, "ocdl", [i.described() for i in inputs], [o.described() for o in outputs], graph.constants
+    """Write a graph to a file atomically."""
+    graph_proto = onnx.helper.make_graph(
+        graph.nodes, "ocdl", [i.to_value_info() for i in inputs], [o.to_value_info() for o in outputs], graph.constants
     )
     operators = [onnx.helper.make_opsetid("", opset)]
+    if any(node.domain == ML for node in graph.nodes):
+        operators.append(onnx.helper.make_opsetid(ML, ML_OPSET))
     model = onnx.helper.make_model(
-        described,
+        graph_proto,
         opset_imports=operators,
-        ir_version=onnx.helper.find_min_ir_version_for(operators),  # as old as can be: runtimes refuse newer ones
+        ir_version=onnx.helper.find_min_ir_version_for(operators),  # the oldest possible: runtimes refuse newer ones
         producer_name="ocdl",
         producer_version=version("ocdl"),
     )
     onnx.helper.set_model_props(model, dict(metadata))
-    require_room(model.ByteSize())
+    require_file_size(model.ByteSize())
     replace_file(os.fsdecode(path), model.SerializeToString())

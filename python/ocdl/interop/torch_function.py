@@ -1,4 +1,4 @@
-"""A flow as functions of PyTorch's autograd: one for eager mode, the fastest, and one that `torch.func` transforms."""
+"""A flow as autograd functions of PyTorch: a fast one for eager mode, and one for `torch.func`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ocdl import _core
 from ocdl.base.validation import FloatArray
 from ocdl.interop.bridge import Bridge
 
-# There is no public name for it; without it the function for transforms is taken, which is slower and never wrong.
+# A private function of PyTorch. Without it the function for transforms is used, which is slower but correct.
 _are_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 Check = Callable[[Sequence[torch.Tensor], torch.Tensor], None]
 SECOND_DERIVATIVES = (
@@ -24,7 +24,7 @@ SECOND_DERIVATIVES = (
 def apply_flow(bridge: Bridge, x: torch.Tensor, parts: Sequence[torch.Tensor], check: Check) -> torch.Tensor:
     """Return the result of a bridge, differentiable by x and by the parts of the controls.
 
-    `check` raises an error for arguments that do not fit; it is called where that is not known otherwise.
+    `check` raises an error for arguments that do not fit; it is called only if the fast path fails.
     """
     if _are_transforms_active():
         check(parts, x)
@@ -65,9 +65,9 @@ class _EagerFlow(_ReverseModeOnly):
             vector = bridge.pack([to_array(part) for part in parts])
             found = vector, torch.from_numpy(bridge.forward(vector, to_array(x)))
         vector, result = found
-        if x.is_inference():  # has no version; PyTorch refuses to save it if something needs a gradient
+        if x.is_inference():  # has no version; PyTorch refuses to save it if a gradient is needed
             ctx.save_for_backward(x)
-        else:  # with the check that `save_for_backward` makes, in less time
+        else:  # faster than `save_for_backward`; `backward` checks the version
             ctx.saved = bridge, x, x._version, parts, vector
         return result
 
@@ -92,7 +92,7 @@ class _EagerFlow(_ReverseModeOnly):
         return None, None, by_x, *(by_vector[place].reshape(shape) for place, shape in bridge.places)
 
 
-# `Function.apply` also does what transforms need, and takes microseconds for it.
+# `Function.apply` also prepares transforms, which takes microseconds.
 _apply_eagerly = super(torch.autograd.Function, _EagerFlow).apply
 
 
@@ -148,7 +148,7 @@ class _FlowVjp(_ReverseModeOnly):
     ) -> tuple[tuple[torch.Tensor, ...], tuple[int | None, ...]]:
         dims = in_dims[2:]
         if not needs_vector and dims[-1] is None:  # more rows, one sweep
-            cotangent, x = map(partial(_batched, info.batch_size), tensors[:-1], dims[:-1])
+            cotangent, x = map(partial(_move_batch_first, info.batch_size), tensors[:-1], dims[:-1])
             if bridge.returns == "trajectory":
                 cotangent = cotangent.movedim(0, 1)
             return _FlowVjp.apply(bridge, needs_vector, cotangent, x, tensors[-1]), (0, None)
@@ -157,7 +157,7 @@ class _FlowVjp(_ReverseModeOnly):
         return tuple(torch.stack(stack) for stack in zip(*gradients, strict=True)), (0, 0)
 
 
-def _batched(size: int, tensor: torch.Tensor, dim: int | None) -> torch.Tensor:
+def _move_batch_first(size: int, tensor: torch.Tensor, dim: int | None) -> torch.Tensor:
     """Return a tensor with its batch dimension in front."""
     return tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 

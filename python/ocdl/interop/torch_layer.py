@@ -25,7 +25,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
 
     Its parameters are the parts of the controls, under their names: ``layer.K``, ``layer.b``, ... The time steps are a
     buffer where they are fixed; a tensor ``h`` that requires a gradient gets one all the same. A layer that returns
-    states has no readout, W and mu. Gradients, also by x, are those of `Network.pull_back`: exact, by one forward and
+    states has no readout, W and mu. Gradients, also by x, are those of `Network.vjp`: exact, by one forward and
     one adjoint sweep, whatever the tableau. There are no second derivatives.
 
     A layer computes on the CPU, with as many threads as `ocdl.set_num_threads` allows, in the precision of its
@@ -43,7 +43,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         What `forward` returns for x of shape (..., features): the outputs, (..., outputs); the states at time T,
         (..., dim); or those after every layer, (layers + 1, ..., dim).
     on_nonfinite : {"nan", "raise"}
-        What `forward` does where a row of x, or what the flow makes of it, is not finite. "nan": the results of that
+        What `forward` does if a row of x or its flow is not finite. "nan": the results of that
         row are NaN, as is its gradient; so is the gradient by the controls, which is a sum over all rows. "raise": an
         error names the row.
 
@@ -165,7 +165,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         >>> layer(torch.zeros(7, 3, 2, dtype=torch.float64)).shape
         torch.Size([7, 3, 1])
         """
-        if torch.jit.is_tracing() or _is_exporting():  # which would keep this very result as a constant
+        if torch.jit.is_tracing() or _is_exporting():  # a trace would store this result as a constant
             raise NotImplementedError(
                 "an OCDLayer cannot be traced or exported by PyTorch; ocdl.export_onnx(path, layer.net, "
                 "layer.to_controls()) writes its network"
@@ -182,7 +182,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         return apply_flow(bridge, x, parts, self._check)
 
     def to_controls(self) -> Controls:
-        """Return a copy of the controls, for everything else that ocdl does.
+        """Return a copy of the controls, for the other functions of ocdl.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def from_controls(self, controls: Controls) -> Self:
-        """Take over controls, of a training in ocdl say, in place, so that optimisers keep their parameters.
+        """Copy controls into the parameters, in place, so that optimisers keep them.
 
         Parameters
         ----------
@@ -244,9 +244,9 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def project_(self) -> Self:
-        """Move the time steps to the closest point of the simplex, in place, where the network asks for that.
+        """Move the time steps to the closest point of the simplex, in place, for a network with time_steps="simplex".
 
-        To be called after every step of an optimiser. Networks whose steps are fixed or free stay as they are.
+        Call it after every step of an optimiser. Networks with fixed or free steps are unchanged.
 
         Returns
         -------
@@ -270,7 +270,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         return self
 
     def extra_repr(self) -> str:
-        """Return what `print` shows of the layer.
+        """Return the text for the repr of the layer.
 
         Returns
         -------
@@ -286,12 +286,12 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
         return f"{self.net!r}, returns={self.returns!r}, on_nonfinite={self.on_nonfinite!r}"
 
     def _parts(self) -> list[torch.Tensor]:
-        """Return the parts of the controls, without the detour that `torch.nn.Module` takes to its parameters."""
+        """Return the parts of the controls, faster than by attribute access of `torch.nn.Module`."""
         registered = self._parameters | self._buffers
         return [registered[name] if name in registered else getattr(self, name) for name in self._names]
 
     def _check(self, parts: Sequence[torch.Tensor], *x: torch.Tensor) -> None:
-        """Raise an error where the parts, which may have been replaced, or x do not fit."""
+        """Raise an error if x or the parts, which users can replace, do not fit."""
         dtype = self._precision(parts[0])
         for part, values in zip(self._bridges[dtype].parts, parts, strict=True):
             accepted = "torch.float32 or torch.float64, the same in all parameters: call .float() or .double()"
@@ -302,7 +302,7 @@ class OCDLayer(torch.nn.Module):  # type: ignore[misc]
             _require("x", values, dtype, f"{dtype}, as the parameters of the layer do: convert it with .to({dtype})")
 
     def _precision(self, values: object) -> torch.dtype:
-        """Return the number type of a parameter or, where ocdl does not compute with that, of the network passed in."""
+        """Return the number type of a parameter; if it is not supported, that of the original network."""
         dtype = getattr(values, "dtype", None)
         return dtype if dtype in self._bridges else self._dtype
 
@@ -314,7 +314,7 @@ def _cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _require(name: str, values: object, dtype: torch.dtype, accepted: str) -> None:
-    """Refuse what is no dense tensor of this number type in the memory of the CPU."""
+    """Refuse anything but a dense tensor of this number type on the CPU."""
     if not isinstance(values, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, got {type(values).__name__}")
     if not values.is_cpu:

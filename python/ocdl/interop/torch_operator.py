@@ -1,4 +1,4 @@
-"""A flow as an operator of PyTorch: one node of the graphs that `torch.compile` makes."""
+"""A flow as an operator of PyTorch: one node in the graphs of `torch.compile`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ocdl.network.files import network_from_dict, network_to_dict
 
 
 def to_spec(bridge: Bridge) -> str:
-    """Return a bridge as text. Compiled graphs are cached across processes, so that an operator takes no object."""
+    """Return a bridge as text. Operators take no objects, because compiled graphs are cached across processes."""
     return json.dumps([network_to_dict(bridge.net), bridge.returns, bridge.on_nonfinite])
 
 

@@ -1,1 +1,1 @@
-"""What a network is: method, controls, objective, architecture."""
+"""The definition of a network: method, controls, objective, architecture."""

@@ -1,4 +1,4 @@
-"""What is known of the activations; the core has it."""
+"""Properties of the activations, as the core states them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Activation(NamedTuple):
 
     name: str
     steepest: float
-    kinked: bool
+    nonsmooth: bool
     flat_beyond: float
 
     def derivatives(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""What a network is before it computes: its sizes, its method, its field, and the controls that fit them."""
+"""The architecture of a network: its sizes, method, field and controls."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, DTypeLike
 from ocdl import _core
 from ocdl.base import markup, memory, validation
 from ocdl.base.keywords import known_keywords
-from ocdl.base.names import counted
+from ocdl.base.names import pluralise
 from ocdl.base.randomness import random_source
 from ocdl.base.validation import FloatArray
-from ocdl.model import layers_picture
+from ocdl.model import control_intervals, layers_picture
 from ocdl.model.controls import ControlLayout, Controls, Part
-from ocdl.model.fields import FIELDS
+from ocdl.model.fields import FIELD_OPTIONS, FIELDS
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau
 
@@ -33,11 +33,14 @@ PRESETS: dict[str, dict[str, Any]] = {
 PRESET_ALIASES = {"ResNet/Euler": "resnet", "odenet_simplex": "odenet+simplex", "feed_forward": "net"}
 
 
+RESIDUAL = "a residual network (residual=True, or an architecture other than 'net')"
+
+
 @dataclasses.dataclass(frozen=True)
 class Architecture:
     """The arguments of `Network`, checked and converted, and what follows from them.
 
-    A value: immutable, compared and hashed by its arguments, written and pickled as the call that makes it.
+    An immutable value: compared and hashed by its arguments; its repr and its pickle are the call that creates it.
     """
 
     n_features: int
@@ -46,23 +49,27 @@ class Architecture:
     tableau: Tableau
     residual: bool
     field: str
+    width: int | None
+    degree: int | None
     activation: str
     time_steps: str
     horizon: float
     augment: int
     stage_controls: bool
+    control_intervals: int | tuple[int, ...] | None
     dtype: np.dtype[Any]
     _core_network: _core.Network = dataclasses.field(init=False, repr=False, compare=False)
     _layout: ControlLayout = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.residual and self.field != "dense":
-            raise ValueError(f"field={self.field!r} needs residual=True: a feed-forward network has no flow")
+            raise ValueError(f"field={self.field!r} needs {RESIDUAL}: a feed-forward network has no flow")
         if not self.residual and self.tableau != Tableau.named(DEFAULT_TABLEAU):
             raise ValueError(
-                f"tableau={self.tableau.name or self.tableau!r} needs residual=True: a feed-forward network has no "
+                f"tableau={self.tableau.name or self.tableau!r} needs {RESIDUAL}: a feed-forward network has no "
                 "Runge-Kutta steps; leave it out"
             )
+        self._check_field_options()
         if FIELDS[self.field].needs_even_dim and self.dim % 2:
             raise ValueError(
                 f"field={self.field!r} needs a state of even dimension, positions and momenta, got n_features + "
@@ -70,7 +77,7 @@ class Architecture:
             )
         if not self.residual and self.time_steps != "fixed":
             raise ValueError(
-                f"time_steps={self.time_steps!r} needs residual=True: a feed-forward network has no steps to learn"
+                f"time_steps={self.time_steps!r} needs {RESIDUAL}: a feed-forward network has no steps to learn"
             )
         core = _core.Network(
             features=self.n_features,
@@ -84,10 +91,25 @@ class Architecture:
             learns_steps=self.time_steps != "fixed",
             horizon=self.horizon,
             field=self.field,
+            width=self.width or 0,
+            degree=self.degree or 0,
+            layer_sets=() if self.control_intervals is None else self.layer_sets,
         )
         parts = tuple(Part(name, role, tuple(axes), tuple(shape)) for name, role, axes, shape in core.parts)
         object.__setattr__(self, "_core_network", core)
         object.__setattr__(self, "_layout", ControlLayout(parts, self.dtype))
+
+    def _check_field_options(self) -> None:
+        required = FIELDS[self.field].required_option
+        for option, example in FIELD_OPTIONS.items():
+            given = getattr(self, option)
+            if option == required and given is None:
+                raise ValueError(f"field={self.field!r} needs {option}, as in {option}={example}")
+            if option != required and given is not None:
+                takers = [name for name, field in FIELDS.items() if field.required_option == option]
+                raise ValueError(
+                    f"{option} belongs to field={takers[0]!r}, got {option}={given} and field={self.field!r}"
+                )
 
     @classmethod
     def preset(cls, architecture: str, n_features: int, n_layers: int, **overrides: Any) -> Self:
@@ -96,7 +118,8 @@ class Architecture:
         Parameters
         ----------
         architecture : {"net", "resnet", "odenet", "odenet+simplex"}
-            Feed-forward; fixed steps; free steps; steps on the simplex. The paper's spelling, "ResNet", is taken too.
+            Feed-forward; fixed steps; free steps; steps on the simplex. The paper's spelling, "ResNet", is accepted,
+            too.
         n_features, n_layers : int
             As for `Network`.
         **overrides
@@ -145,6 +168,18 @@ class Architecture:
         return self.tableau.stages if self.residual else 1
 
     @property
+    def layer_sets(self) -> tuple[int, ...]:
+        """The set of the field's controls that each layer uses: layer j has ``u.K[net.layer_sets[j]]``.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> ocdl.Network(2, 5, control_intervals=2).layer_sets
+        (0, 0, 0, 1, 1)
+        """
+        return control_intervals.layer_sets(self.control_intervals, self.n_layers)
+
+    @property
     def parts(self) -> tuple[Part, ...]:
         """The parts of the controls in their order: names, roles, axes and shapes.
 
@@ -181,6 +216,9 @@ class Architecture:
             of a feed-forward network are random rotations and reflections instead, so that many layers do not lose the
             data. In both, b and mu are 0 and the steps T/N.
 
+            The field "mlp" starts with normal K and V of standard deviations 1 / sqrt(dim) and 0.1 / sqrt(width), b
+            uniform in [-1, 1], A and c 0, the field "polynomial" with C = 0; the scheme concerns W alone.
+
         Returns
         -------
         Controls
@@ -203,13 +241,19 @@ class Architecture:
         scheme = validation.choice(scheme, "scheme", ("paper", "scaled"))
         self._require_memory_for_controls(3)  # with what is drawn and what is scaled
         rng = random_source(random_state)
-        scale = 1.0 if scheme == "paper" else 1.0 / math.sqrt(self.dim)
         shapes = {part.name: part.shape for part in self.parts}
-        K = scale * rng.standard_normal(shapes["K"])
-        if scheme == "scaled" and not self.residual:
-            K, triangular = np.linalg.qr(K)
-            K *= np.sign(np.diagonal(triangular, axis1=-2, axis2=-1))[..., None, :]
-        return self.controls(K=K, W=scale * rng.standard_normal(shapes["W"]))
+        drawn: dict[str, FloatArray] = {}
+        for name, (distribution, size, scaled_size) in self._core_network.starts.items():
+            scale = size if scheme == "paper" else scaled_size
+            if distribution == "uniform":
+                drawn[name] = rng.uniform(-scale, scale, shapes[name])
+            elif distribution == "normal":
+                drawn[name] = scale * rng.standard_normal(shapes[name])
+                if scheme == "scaled" and not self.residual:
+                    rotations, triangular = np.linalg.qr(drawn[name])
+                    drawn[name] = rotations * np.sign(np.diagonal(triangular, axis1=-2, axis2=-1))[..., None, :]
+        scale = 1.0 if scheme == "paper" else 1.0 / math.sqrt(self.dim)
+        return self.controls(**drawn, W=scale * rng.standard_normal(shapes["W"]))
 
     def controls(self, **parts: ArrayLike | None) -> Controls:
         """Return controls with these values, copied; what is missing is 0, and the steps are T/N.
@@ -217,8 +261,9 @@ class Architecture:
         Parameters
         ----------
         **parts : array_like, optional
-            ``K``, ``b``, ``W`` and ``mu``, of the shapes that `Controls` lists, and ``h`` of shape (layers,): any
-            finite steps, on a network with ``time_steps="simplex"`` a point of the simplex.
+            The parts of the field, ``K`` and ``b`` for most, ``W`` and ``mu``, of the shapes that `Network.parts`
+            lists, and ``h`` of shape (layers,): any finite steps, on a network with ``time_steps="simplex"`` a point of
+            the simplex.
 
         Returns
         -------
@@ -252,14 +297,14 @@ class Architecture:
                 if value is not None and not self.residual:
                     raise ValueError(f"{part.name}: a feed-forward network (residual=False) has no time steps")
             if value is not None:
-                own[...] = validation.shaped(value, part.name, part.shape, part.meaning, self.dtype)
+                own[...] = validation.array_of_shape(value, part.name, part.shape, part.meaning, self.dtype)
         if self.time_steps == "simplex":
             u.h[...] = self._onto_simplex(u.h)
         return u
 
     def _require_memory_for_controls(self, copies: int) -> None:
-        what = f"the controls of {counted(self.n_layers, 'layer')} of dimension {self.dim}"
-        memory.require(what, {"controls": float(copies) * self.n_controls * self.dtype.itemsize})
+        what = f"the controls of {pluralise(self.n_layers, 'layer')} of dimension {self.dim}"
+        memory.require_memory(what, {"controls": float(copies) * self.n_controls * self.dtype.itemsize})
 
     def from_vector(self, v: ArrayLike) -> Controls:
         """Return the controls that a vector holds, ordered as `parts`; the inverse of `Controls.to_vector`.
@@ -286,7 +331,7 @@ class Architecture:
         0.0
         """
         size = (self._layout.size,)
-        return Controls(self._layout, validation.shaped(v, "v", size, "(n_controls,)", self.dtype).copy())
+        return Controls(self._layout, validation.array_of_shape(v, "v", size, "(n_controls,)", self.dtype).copy())
 
     def _vector(self, u: Controls, name: str = "u") -> FloatArray:
         if not isinstance(u, Controls):
@@ -307,6 +352,10 @@ class Architecture:
         vector = self._core_network.field_controls(self._vector(u).astype(np.float64))
         return Controls(self._layout, vector).parts()
 
+    def _sets_of(self, layers: slice) -> slice | list[int]:
+        """Return what picks the field's controls of these layers from a part, one entry per layer."""
+        return layers if self.control_intervals is None else list(self.layer_sets[layers])
+
     def __reduce__(self) -> tuple[partial[Self], tuple[()]]:
         return partial(type(self), **self._arguments()), ()
 
@@ -318,17 +367,24 @@ class Architecture:
         method = self.tableau.name or repr(self.tableau).strip("<>")
         layers = f"{self.n_layers} layers" if self.n_layers > 1 else "1 layer"
         layers += f" of {method}" if self.residual else ", feed-forward"
+        intervals = pluralise(self.parts[0].shape[0], "control interval")
         steps = f"{self.time_steps}, horizon {self.horizon:g}" if self.residual else "none"
         horizon = self.horizon if self.residual else None
         picture = layers_picture.drawn(self.n_features, self.n_outputs, layers, horizon, self.n_layers)
         rows = [
-            ("layers", layers),
+            ("layers", layers if self.control_intervals is None else f"{layers} in {intervals}"),
             ("state", f"{self.dim} components" + (f", {self.augment} of them extra" if self.augment else "")),
-            ("field", f"{self.field}, {self.activation}"),
+            ("field", self._field_in_words()),
             ("steps", steps),
             ("controls", f"{self.n_controls:,} numbers of {self.dtype}"),
         ]
-        return picture + markup.facts(type(self).__name__, rows)
+        return picture + markup.definition_table(type(self).__name__, rows)
+
+    def _field_in_words(self) -> str:
+        if self.degree is not None:
+            return f"{self.field} of degree {self.degree}"
+        width = "" if self.width is None else f" of width {self.width}"
+        return f"{self.field}{width}, {self.activation}"
 
     def _arguments(self) -> dict[str, Any]:
         return {argument.name: getattr(self, argument.name) for argument in dataclasses.fields(self) if argument.init}
@@ -359,8 +415,8 @@ def float_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Return float64 or float32, in the byte order of the machine."""
     try:
         known = np.dtype(dtype)
-    except Exception as error:  # NumPy has many ways to say that it is none
-        raise TypeError(f"dtype must be 'float64' or 'float32', got {validation.written(dtype)}") from error
+    except Exception as error:  # NumPy raises several kinds of errors
+        raise TypeError(f"dtype must be 'float64' or 'float32', got {validation.format_value(dtype)}") from error
     if known not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise ValueError(f"dtype must be 'float64' or 'float32', got {validation.written(dtype)}")
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {validation.format_value(dtype)}")
     return known.newbyteorder("=")

@@ -19,9 +19,22 @@ __all__ = ["Controls"]
 
 
 class Part(NamedTuple):
-    """A part of the controls: its name, what it does, the names of its axes, and its shape.
+    """A part of the controls, an entry of ``Network.parts``.
 
-    The role is "field" for what moves the states, "steps" for the time steps, "readout" for what reads the outputs.
+    Attributes
+    ----------
+    name : str
+    role : {"field", "steps", "readout"}
+        "field" for what moves the states, "steps" for the time steps, "readout" for what reads the outputs.
+    axes : tuple of str
+    shape : tuple of int
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> part = ocdl.Network(2, 10).parts[0]
+    >>> isinstance(part, ocdl.Part), part.name, part.role, part.shape, len(part.axes)
+    (True, 'K', 'field', (10, 2, 2), 3)
     """
 
     name: str
@@ -31,6 +44,7 @@ class Part(NamedTuple):
 
     @property
     def size(self) -> int:
+        """The number of its entries."""
         return math.prod(self.shape)
 
     @property
@@ -38,14 +52,10 @@ class Part(NamedTuple):
         """The names of the axes, written like a shape."""
         return f"({', '.join(self.axes)}{',' if len(self.axes) == 1 else ''})"
 
-    @property
-    def is_per_layer(self) -> bool:
-        return self.axes[0] == "layers"
-
 
 @dataclass(frozen=True)
 class ControlLayout:
-    """The parts of a vector of controls, in their order: the network is asked for them, nobody else lists them."""
+    """The parts of a vector of controls, in their order; the network is their only source."""
 
     parts: tuple[Part, ...]
     dtype: np.dtype[Any]
@@ -76,7 +86,7 @@ PART_DOCSTRING = """The part {name}: a view of the vector of controls, made on d
     --------
     >>> import numpy as np, ocdl
     >>> u = ocdl.Network(2, 3).init(random_state=0)
-    >>> np.shares_memory(u.{name}, u.parts()["{name}"])
+    >>> all(np.shares_memory(getattr(u, name), part) for name, part in u.parts().items())
     True
     """
 
@@ -84,8 +94,8 @@ PART_DOCSTRING = """The part {name}: a view of the vector of controls, made on d
 class Controls:
     """Controls of a network, or anything of their shape: a gradient, a direction.
 
-    Made by `Network.init`, `Network.controls` and `Network.from_vector`. The parts are views of one vector: changing
-    ``u.K[0]`` changes the controls. ``+``, ``-`` and multiplication with a number act on all parts.
+    Create them with `Network.init`, `Network.controls` or `Network.from_vector`. The parts are views of one vector:
+    changing ``u.K[0]`` changes the controls. ``+``, ``-`` and multiplication with a number act on all parts.
 
     Attributes
     ----------
@@ -94,8 +104,10 @@ class Controls:
     h : ndarray of shape (layers,); empty for a feed-forward network
     W : ndarray of shape (outputs, dim)
     mu : ndarray of shape (outputs,)
+        K and b of a network with control intervals have one entry for each of these, not for each layer. Other fields
+        than the default have other parts, as `Network.parts` lists them.
     X : ndarray of shape (samples, features) or None
-        Only on a gradient: the derivative with respect to the data, where it was asked for.
+        Only on a gradient: the derivative with respect to the data, with ``input_grad=True``.
 
     Examples
     --------
@@ -120,13 +132,13 @@ class Controls:
 
     @classmethod
     def _have(cls, name: str) -> None:
-        """Give all controls an attribute for parts of this name: it is found faster than by `__getattr__`."""
+        """Add a property for parts of this name, which is faster than `__getattr__`."""
 
         def part(self: Controls) -> FloatArray:
             try:
                 place, shape = self._layout.places[name]
             except KeyError:
-                raise AttributeError from None  # the message is that of __getattr__, which is asked next
+                raise AttributeError from None  # Python calls __getattr__ next, which raises with a message
             return self._vector[place].reshape(shape)
 
         if name not in vars(cls):
@@ -171,7 +183,7 @@ class Controls:
         return self._vector.copy()
 
     def copy(self) -> Self:
-        """Return controls with memory of their own.
+        """Return a copy.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What is known of the vector fields; the core has it."""
+"""What the core states about its vector fields."""
 
 from __future__ import annotations
 
@@ -6,18 +6,26 @@ from typing import NamedTuple
 
 from ocdl import _core
 
-__all__ = ["FIELDS", "Field"]
+__all__ = ["FIELDS", "FIELDS_WITHOUT_OPTION", "FIELD_OPTIONS", "Field"]
+
+FIELD_OPTIONS = {"width": 32, "degree": 2}  # with a value that does for examples
 
 
 class Field(NamedTuple):
-    """A vector field: the one that it is after a linear map of its controls, or itself, and if it needs an even state.
+    """A vector field.
 
-    The second half of an even state are the momenta of the first.
+    `swept_as` is the field that it is after a linear map of its controls, or itself. The second half of an even state
+    are the momenta of the first. `required_option` is the argument of `Network` that it needs, and the others refuse.
     """
 
     name: str
     swept_as: str
     needs_even_dim: bool
+    required_option: str | None
 
 
-FIELDS = {name: Field(name, *facts) for name, facts in _core.fields().items()}
+FIELDS = {
+    name: Field(name, swept_as, needs_even_dim, option or None)
+    for name, (swept_as, needs_even_dim, option) in _core.fields().items()
+}
+FIELDS_WITHOUT_OPTION = tuple(name for name, field in FIELDS.items() if field.required_option is None)

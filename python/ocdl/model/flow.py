@@ -1,9 +1,9 @@
-"""The flow of a network: a Runge-Kutta step per layer, forward, backward, and along directions."""
+"""The flow of a network: forward, adjoint and tangent sweeps with a Runge-Kutta step per layer."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -13,20 +13,20 @@ from numpy.typing import ArrayLike, DTypeLike
 from ocdl import _core
 from ocdl.base import memory, validation
 from ocdl.base.keywords import known_keywords
-from ocdl.base.names import counted
+from ocdl.base.names import pluralise
 from ocdl.base.validation import FloatArray
 from ocdl.model import overflow
 from ocdl.model.activations import ACTIVATIONS, ALIASES
 from ocdl.model.architecture import DEFAULT_TABLEAU, TIME_STEPS, Architecture, float_dtype, method_of
+from ocdl.model.control_intervals import validate_control_intervals
 from ocdl.model.controls import Controls
 from ocdl.model.fields import FIELDS
-from ocdl.model.losses import Loss
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.model.tableau import Tableau
 
 __all__ = ["Flow", "SomeFlow", "Trajectory"]
 
-KEYWORDS_OF_OTHERS = {
+FOREIGN_KEYWORDS = {
     "depth": "n_layers",
     "n_steps": "n_layers",
     "hidden_layer_sizes": "n_layers",
@@ -37,7 +37,7 @@ KEYWORDS_OF_OTHERS = {
     "n_classes": "n_outputs",
     "T": "horizon",
 }
-LEFT_OUT = cast(ArrayLike, ...)  # so that a call without controls is told of them, not of Python's arguments
+LEFT_OUT = cast(ArrayLike, ...)  # so that the error of a call without controls mentions the controls
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ class Trajectory:
 
 
 class Flow(Architecture):
-    """What computes: states, outputs, objective, gradient, costates, variations and curvature of an architecture.
+    """Computes states, outputs, objective, gradient, costates, variations and curvature of an architecture.
 
     Immutable and without weights; the arguments are those of `Network`, which adds what is made of these.
     """
 
-    @known_keywords(KEYWORDS_OF_OTHERS)
+    @known_keywords(FOREIGN_KEYWORDS)
     def __init__(
         self,
         n_features: int,
@@ -81,25 +81,32 @@ class Flow(Architecture):
         tableau: str | Tableau = DEFAULT_TABLEAU,
         residual: bool = True,
         field: str = "dense",
+        width: int | None = None,
+        degree: int | None = None,
         activation: str = "tanh",
         time_steps: str = "fixed",
         horizon: float = 1.0,
         augment: int = 0,
         stage_controls: bool = False,
+        control_intervals: int | Sequence[int] | None = None,
         dtype: DTypeLike = "float64",
     ) -> None:
+        n_layers = validation.integer(n_layers, "n_layers", minimum=1)
         super().__init__(
-            n_features=validation.integer(n_features, "n_features", least=1),
-            n_layers=validation.integer(n_layers, "n_layers", least=1),
-            n_outputs=validation.integer(n_outputs, "n_outputs", least=1),
+            n_features=validation.integer(n_features, "n_features", minimum=1),
+            n_layers=n_layers,
+            n_outputs=validation.integer(n_outputs, "n_outputs", minimum=1),
             tableau=method_of(tableau),
             residual=validation.boolean(residual, "residual"),
             field=validation.choice(field, "field", FIELDS),
+            width=None if width is None else validation.integer(width, "width", minimum=1),
+            degree=None if degree is None else validation.integer(degree, "degree", minimum=1),
             activation=validation.choice(activation, "activation", ACTIVATIONS, ALIASES),
             time_steps=validation.choice(time_steps, "time_steps", TIME_STEPS),
             horizon=validation.positive(horizon, "horizon"),
-            augment=validation.integer(augment, "augment", least=0),
+            augment=validation.integer(augment, "augment", minimum=0),
             stage_controls=validation.boolean(stage_controls, "stage_controls"),
+            control_intervals=validate_control_intervals(control_intervals, n_layers),
             dtype=float_dtype(dtype),
         )
 
@@ -111,7 +118,8 @@ class Flow(Architecture):
             y_i = y[j] + h[j] sum_l A[i, l] k_l,   k_i = f(y_i, (K[j], b[j])),   y[j+1] = y[j] + h[j] sum_i w[i] k_i
 
         with the coefficients A and weights w of the tableau and the vector field f, ``sigma(K[j] y_i + b[j])`` unless
-        another one was chosen; with stage controls, stage i has its own K[j, i] and b[j, i]. A feed-forward layer is
+        another one was chosen; with stage controls, stage i has its own K[j, i] and b[j, i]; with control intervals,
+        layer j has those of its interval, ``net.layer_sets[j]`` in the place of j. A feed-forward layer is
         ``y[j+1] = sigma(K[j] y[j] + b[j])``. The outputs are ``W y[N] + mu``.
 
         Parameters
@@ -127,9 +135,9 @@ class Flow(Architecture):
         Raises
         ------
         TypeError, ValueError
-            If an argument does not fit the network; the message names it, what came and what is accepted.
+            If an argument does not fit the network; the message names it, what was given and what is accepted.
         FloatingPointError
-            If the flow leaves the finite range; the message names the sample and the layer.
+            If the flow overflows; the message names the sample and the layer.
 
         Examples
         --------
@@ -166,9 +174,9 @@ class Flow(Architecture):
         Raises
         ------
         TypeError, ValueError
-            If an argument does not fit the network; the message names it, what came and what is accepted.
+            If an argument does not fit the network; the message names it, what was given and what is accepted.
         FloatingPointError
-            If the flow leaves the finite range; the message names the sample and the layer.
+            If the flow overflows; the message names the sample and the layer.
 
         Examples
         --------
@@ -197,9 +205,9 @@ class Flow(Architecture):
         Raises
         ------
         TypeError, ValueError
-            If an argument does not fit the network; the message names it, what came and what is accepted.
+            If an argument does not fit the network; the message names it, what was given and what is accepted.
         FloatingPointError
-            If the flow leaves the finite range; the message names the sample and the layer.
+            If the flow overflows; the message names the sample and the layer.
 
         Examples
         --------
@@ -210,26 +218,28 @@ class Flow(Architecture):
         """
         return self._end(self._core_network.final_state, u, X)
 
-    def pull_back(
+    def vjp(
         self,
         u: Controls,
         X: ArrayLike,
-        output_slopes: ArrayLike | None = None,
-        state_slopes: ArrayLike | None = None,
+        *,
+        output_cotangents: ArrayLike | None = None,
+        state_cotangents: ArrayLike | None = None,
     ) -> Controls:
-        """Return the gradient of ``sum <output_slopes, outputs> + sum <state_slopes, states>``, the slopes held fixed.
+        """Return the vector-Jacobian product of cotangents with the derivative of the outputs and states.
 
-        With slopes that are the derivative of anything by the outputs or the states, it is the gradient of that: by
-        one forward and one adjoint sweep, in which the slopes of a layer are added to the costate as it is passed.
+        This is the gradient of ``sum <output_cotangents, outputs> + sum <state_cotangents, states>`` for constant
+        cotangents, by one forward and one adjoint sweep. If the cotangents are the gradient of a function of outputs
+        and states, the result is the gradient of that function by the controls and the data.
 
         Parameters
         ----------
         u : Controls
         X : array_like of shape (samples, features)
-        output_slopes : array_like of shape (samples, outputs), optional
-        state_slopes : array_like of shape (samples, dim) or (layers + 1, samples, dim), optional
-            Slopes of the final states, or of the states after every layer. Those of layer 0 go into the derivative by
-            X, where those of augmented components drop out.
+        output_cotangents : array_like of shape (samples, outputs), optional
+        state_cotangents : array_like of shape (samples, dim) or (layers + 1, samples, dim), optional
+            For the final states, or for the states after every layer. Those of layer 0 are added to the gradient
+            by X, without those of augmented components.
 
         Returns
         -------
@@ -239,48 +249,51 @@ class Flow(Architecture):
         Raises
         ------
         TypeError, ValueError
-            If an argument does not fit the network; the message names it, what came and what is accepted.
+            If an argument does not fit the network; the message names it, what was given and what is accepted.
         FloatingPointError
-            If the flow leaves the finite range; the message names the sample and the layer.
+            If the flow overflows; the message names the sample and the layer.
 
         Examples
         --------
-        The gradient of the mean of ``|y(T)|^2 / 2``, a loss that is none of the outputs:
+        The gradient of the mean of ``|y(T)|^2 / 2``, which is not a function of the outputs:
 
         >>> import numpy as np, ocdl
         >>> net = ocdl.Network(2, 10)
         >>> u, X = net.init(random_state=0), np.array([[0.0, 1.0], [1.0, 0.0]])
-        >>> g = net.pull_back(u, X, state_slopes=net.final_state(u, X) / len(X))
+        >>> g = net.vjp(u, X, state_cotangents=net.final_state(u, X) / len(X))
         >>> g.K.shape, g.X.shape, bool(np.all(g.W == 0))
         ((10, 2, 2), (2, 2), True)
         """
-        if output_slopes is None and state_slopes is None:
-            raise ValueError("pull_back needs output_slopes or state_slopes, got neither")
+        if output_cotangents is None and state_cotangents is None:
+            raise ValueError("vjp needs output_cotangents or state_cotangents, got neither")
         if isinstance(u, Controls) and u._layout is self._layout:
-            found = self._core_network.pull_back(u._vector, X, output_slopes, state_slopes, False)
+            found = self._core_network.vjp(u._vector, X, output_cotangents, state_cotangents, False)
             if found is not None:
                 return Controls(self._layout, found[0], found[1])
         vector, X = self._vector(u), self._samples(X)
         samples = len(X)
-        if output_slopes is not None:
+        if output_cotangents is not None:
             shape = (samples, self.n_outputs)
-            output_slopes = validation.shaped(output_slopes, "output_slopes", shape, "(samples, outputs)", self.dtype)
-        if state_slopes is not None:
-            state_slopes = validation.real_array(state_slopes, "state_slopes", self.dtype)
+            output_cotangents = validation.array_of_shape(
+                output_cotangents, "output_cotangents", shape, "(samples, outputs)", self.dtype
+            )
+        if state_cotangents is not None:
+            state_cotangents = validation.real_array(state_cotangents, "state_cotangents", self.dtype)
             of_last, of_all = (samples, self.dim), (self.n_layers + 1, samples, self.dim)
-            if state_slopes.shape not in (of_last, of_all):
+            if state_cotangents.shape not in (of_last, of_all):
                 raise ValueError(
-                    f"state_slopes must have shape {of_last}, (samples, dim), or {of_all}, (layers + 1, samples, dim), "
-                    f"got {state_slopes.shape}"
+                    f"state_cotangents must have shape {of_last}, (samples, dim), or {of_all}, "
+                    f"(layers + 1, samples, dim), got {state_cotangents.shape}"
                 )
-        return self._pulled_back(vector, X, output_slopes, state_slopes)[0]
+        return self._vjp(vector, X, output_cotangents, state_cotangents)[0]
 
     def value(
         self,
         u: Controls,
         X: ArrayLike,
         y: ArrayLike,
-        objective: Objective = DEFAULT_OBJECTIVE,
+        objective: Objective | None = None,
+        *,
         sample_weight: ArrayLike | None = None,
     ) -> float:
         """Return the objective J(u).
@@ -292,7 +305,8 @@ class Flow(Architecture):
         y : array_like of shape (samples,) or (samples, outputs)
             What the loss compares the outputs with: labels 0, 1, ..., where a network with one output takes 0 and 1; or
             real numbers, one for each output.
-        objective : Objective
+        objective : Objective, optional
+            Default: ``Objective()``.
         sample_weight : array_like of shape (samples,), optional
             Weights of the samples' losses, not negative.
 
@@ -303,9 +317,9 @@ class Flow(Architecture):
         Raises
         ------
         TypeError, ValueError
-            If an argument does not fit the network; the message names it, what came and what is accepted.
+            If an argument does not fit the network; the message names it, what was given and what is accepted.
         FloatingPointError
-            If the flow leaves the finite range; the message names the sample and the layer.
+            If the flow overflows; the message names the sample and the layer.
 
         Examples
         --------
@@ -317,15 +331,16 @@ class Flow(Architecture):
         >>> net.value(u, X, y, sample_weight=[1.0, 0.0]) == net.value(u, X[:1], y[:1])
         True
         """
+        objective = DEFAULT_OBJECTIVE if objective is None else objective
         if self._core_may_try(u, objective):
             found = objective._core_objective.value(self._core_network, u._vector, X, y, sample_weight)
             if found is not None:
                 return found
         vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
-        if isinstance(objective.record, Loss):
+        if not objective._loss.is_custom:
             J = objective._core_objective.value(self._core_network, vector, X, targets, weights)
         else:
-            J, _ = objective._on_samples(targets, weights, len(X)).value_and_slopes(self.predict(u, X))
+            J, _ = objective._on_samples(targets, weights, len(X)).value_and_grad(self.predict(u, X))
             J += objective._core_objective.penalty(self._core_network, vector)[0]
         if J is None or not math.isfinite(J):
             overflow.report(self._core_network, vector, X)
@@ -336,14 +351,14 @@ class Flow(Architecture):
         u: Controls,
         X: ArrayLike,
         y: ArrayLike,
-        objective: Objective = DEFAULT_OBJECTIVE,
-        sample_weight: ArrayLike | None = None,
+        objective: Objective | None = None,
         *,
+        sample_weight: ArrayLike | None = None,
         input_grad: bool = False,
     ) -> tuple[float, Controls]:
         """Return J(u) and its exact gradient, by one forward and one adjoint sweep.
 
-        A loss of one's own takes one more forward sweep.
+        A custom loss takes one more forward sweep.
 
         Parameters
         ----------
@@ -351,7 +366,8 @@ class Flow(Architecture):
         X : array_like of shape (samples, features)
         y : array_like of shape (samples,) or (samples, outputs)
             The targets, as for `value`.
-        objective : Objective
+        objective : Objective, optional
+            Default: ``Objective()``.
         sample_weight : array_like of shape (samples,), optional
         input_grad : bool
             Whether the gradient has an attribute ``X``, the derivative with respect to the data.
@@ -365,9 +381,9 @@ class Flow(Architecture):
         Raises
         ------
         TypeError, ValueError
-            If an argument does not fit the network; the message names it, what came and what is accepted.
+            If an argument does not fit the network; the message names it, what was given and what is accepted.
         FloatingPointError
-            If the flow leaves the finite range; the message names the sample and the layer.
+            If the flow overflows; the message names the sample and the layer.
 
         Examples
         --------
@@ -381,6 +397,7 @@ class Flow(Architecture):
         True
         """
         found = None
+        objective = DEFAULT_OBJECTIVE if objective is None else objective
         if self._core_may_try(u, objective):
             found = objective._core_objective.value_and_grad(
                 self._core_network, u._vector, X, y, sample_weight, input_grad
@@ -388,8 +405,8 @@ class Flow(Architecture):
         if found is None:
             vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
             input_grad = validation.boolean(input_grad, "input_grad")
-            if not isinstance(objective.record, Loss):
-                return self._own_value_and_grad(vector, X, targets, objective, weights, input_grad)
+            if objective._loss.is_custom:
+                return self._custom_value_and_grad(vector, X, targets, objective, weights, input_grad)
             found = objective._core_objective.value_and_grad(
                 self._core_network, vector, X, targets, weights, input_grad
             )
@@ -403,7 +420,8 @@ class Flow(Architecture):
         u: Controls,
         X: ArrayLike,
         y: ArrayLike,
-        objective: Objective = DEFAULT_OBJECTIVE,
+        objective: Objective | None = None,
+        *,
         sample_weight: ArrayLike | None = None,
     ) -> FloatArray:
         """Return the costates p[j] = dJ/dy[j] of all samples, (layers + 1, samples, dim).
@@ -423,7 +441,8 @@ class Flow(Architecture):
         X : array_like of shape (samples, features)
         y : array_like of shape (samples,) or (samples, outputs)
             The targets, as for `value`.
-        objective : Objective
+        objective : Objective, optional
+            Default: ``Objective()``.
         sample_weight : array_like of shape (samples,), optional
 
         Returns
@@ -433,9 +452,9 @@ class Flow(Architecture):
         Raises
         ------
         TypeError, ValueError
-            If an argument does not fit the network; the message names it, what came and what is accepted.
+            If an argument does not fit the network; the message names it, what was given and what is accepted.
         FloatingPointError
-            If the flow leaves the finite range; the message names the sample and the layer.
+            If the flow overflows; the message names the sample and the layer.
 
         Examples
         --------
@@ -448,11 +467,12 @@ class Flow(Architecture):
         >>> np.array_equal(net.adjoint(u, X, y)[0], g.X)
         True
         """
+        objective = DEFAULT_OBJECTIVE if objective is None else objective
         vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
         self._require_memory_for_states(len(X))
-        if not isinstance(objective.record, Loss):
-            _, slopes = objective._on_samples(targets, weights, len(X)).value_and_slopes(self.predict(u, X))
-            return cast(FloatArray, self._pulled_back(vector, X, slopes, None, with_costates=True)[1])
+        if objective._loss.is_custom:
+            _, gradient = objective._on_samples(targets, weights, len(X)).value_and_grad(self.predict(u, X))
+            return cast(FloatArray, self._vjp(vector, X, gradient, None, with_costates=True)[1])
         costates = objective._core_objective.adjoint(self._core_network, vector, X, targets, weights)
         if _core.first_non_finite(costates) >= 0:
             overflow.report(self._core_network, vector, X)
@@ -483,9 +503,9 @@ class Flow(Architecture):
         Raises
         ------
         TypeError, ValueError
-            If an argument does not fit the network; the message names it, what came and what is accepted.
+            If an argument does not fit the network; the message names it, what was given and what is accepted.
         FloatingPointError
-            If the flow leaves the finite range; the message names the sample and the layer.
+            If the flow overflows; the message names the sample and the layer.
 
         Examples
         --------
@@ -505,7 +525,7 @@ class Flow(Architecture):
         if dX is not None:
             input_direction = validation.samples(dX, self.n_features, self.dtype, "dX")
             if len(input_direction) != len(X):
-                raise ValueError(f"dX has {counted(len(input_direction), 'sample')} but X has {len(X)}")
+                raise ValueError(f"dX has {pluralise(len(input_direction), 'sample')} but X has {len(X)}")
         self._require_memory_for_states(len(X))
         tangents = self._core_network.tangent(vector, X, direction, input_direction)
         if _core.first_non_finite(tangents) >= 0:
@@ -517,12 +537,13 @@ class Flow(Architecture):
         u: Controls,
         X: ArrayLike,
         y: ArrayLike,
-        objective: Objective,
+        objective: Objective | None,
         du: Controls,
         sample_weight: ArrayLike | None,
         curvature: str,
     ) -> Controls:
         """Return the Hessian or the Gauss-Newton matrix times `du`; in float64, whatever the network's numbers are."""
+        objective = DEFAULT_OBJECTIVE if objective is None else objective
         vector, rows, targets, weights = self._problem(u, X, y, objective, sample_weight)
         objective._require_second_derivatives()
         direction = self._vector(du, "du")
@@ -539,17 +560,17 @@ class Flow(Architecture):
             overflow.report(self._core_network, vector, rows)
         return Controls(self._layout, product)
 
-    def _pulled_back(
+    def _vjp(
         self,
         vector: FloatArray,
         X: FloatArray,
-        output_slopes: FloatArray | None,
-        state_slopes: FloatArray | None,
+        output_cotangents: FloatArray | None,
+        state_cotangents: FloatArray | None,
         *,
         with_costates: bool = False,
     ) -> tuple[Controls, FloatArray | None]:
-        """Return the gradient of the slopes' product with outputs and states, and where asked the costates."""
-        found = self._core_network.pull_back(vector, X, output_slopes, state_slopes, with_costates)
+        """Return the gradient of `vjp`, and `with_costates` the costates."""
+        found = self._core_network.vjp(vector, X, output_cotangents, state_cotangents, with_costates)
         if found is None:
             overflow.report(self._core_network, vector, X)
         gradient, input_gradient, costates = found
@@ -558,8 +579,8 @@ class Flow(Architecture):
     def _end(self, sweep: Callable[[Any, Any], FloatArray | None], u: Controls, X: ArrayLike) -> FloatArray:
         """Return what a function of the core finds at the end of the flow.
 
-        Such a function looks at its arguments itself and finds nothing where one is to be converted or refused, or the
-        result is not finite: so that usual calls, which may take microseconds, are not looked at twice.
+        The function of the core checks its arguments and returns None if one must be converted or refused, or if the
+        result is not finite. So the arguments of usual calls, which may take microseconds, are not checked twice.
         """
         if isinstance(u, Controls) and u._layout is self._layout:
             found = sweep(u._vector, X)
@@ -571,7 +592,7 @@ class Flow(Architecture):
             overflow.report(self._core_network, vector, rows)
         return found
 
-    def _own_value_and_grad(
+    def _custom_value_and_grad(
         self,
         vector: FloatArray,
         X: FloatArray,
@@ -580,10 +601,10 @@ class Flow(Architecture):
         weights: FloatArray | None,
         input_grad: bool,
     ) -> tuple[float, Controls]:
-        """Return J and its gradient for a loss of one's own."""
+        """Return J and its gradient for a custom loss."""
         outputs = self.predict(Controls(self._layout, vector), X)
-        J, slopes = objective._on_samples(targets, weights, len(X)).value_and_slopes(outputs)
-        g = self._pulled_back(vector, X, slopes, None)[0]
+        J, output_gradient = objective._on_samples(targets, weights, len(X)).value_and_grad(outputs)
+        g = self._vjp(vector, X, output_gradient, None)[0]
         penalty, penalty_gradient = objective._core_objective.penalty(self._core_network, vector)
         J, total = J + penalty, g._vector + penalty_gradient
         if not math.isfinite(J) or _core.first_non_finite(total) >= 0:
@@ -591,18 +612,18 @@ class Flow(Architecture):
         return J, Controls(self._layout, total, g.X if input_grad else None)
 
     def _core_may_try(self, u: object, objective: object) -> bool:
-        """Whether controls and loss are such that the core can look at the other arguments itself, as in `_end`."""
+        """Whether the core can check the other arguments itself, as in `_end`, given the controls and the loss."""
         return (
             isinstance(u, Controls)
             and u._layout is self._layout
             and isinstance(objective, Objective)
-            and isinstance(objective.record, Loss)
+            and not objective._loss.is_custom
         )
 
     def _require_memory_for_states(self, samples: int) -> None:
         states = float(self.n_layers + 1) * samples * self.dim * self.dtype.itemsize
-        memory.require(
-            f"the states of {counted(samples, 'sample')} after each of {counted(self.n_layers, 'layer')}",
+        memory.require_memory(
+            f"the states of {pluralise(samples, 'sample')} after each of {pluralise(self.n_layers, 'layer')}",
             {"states": states},
         )
 
@@ -612,29 +633,29 @@ class Flow(Architecture):
         return validation.samples(X, self.n_features, self.dtype)
 
     def _problem(
-        self, u: Controls, X: ArrayLike, y: Any, objective: Objective, sample_weight: ArrayLike | None, least: int = 1
+        self, u: Controls, X: ArrayLike, y: Any, objective: Objective, sample_weight: ArrayLike | None, minimum: int = 1
     ) -> tuple[FloatArray, FloatArray, Any, FloatArray | None]:
         """Return vector, samples, targets and weights as the core takes them; errors name what does not fit.
 
-        `least`: how many samples there have to be; 0 where they are a part of all.
+        `minimum`: how many samples there have to be; 0 where they are a part of all.
         """
         self._require_fit(objective)
-        vector, rows = self._vector(u), validation.samples(X, self.n_features, self.dtype, least=least)
-        targets = objective._checked_targets(y, len(rows), self.n_outputs, self.dtype)
+        vector, rows = self._vector(u), validation.samples(X, self.n_features, self.dtype, minimum=minimum)
+        targets = objective._loss._validate_targets(y, len(rows), self.n_outputs, self.dtype)
         is_mean = objective.reduction == "mean"
-        weights = validation.weights(sample_weight, len(rows), self.dtype, are_all=least > 0, mean=is_mean)
+        weights = validation.weights(sample_weight, len(rows), self.dtype, are_all=minimum > 0, mean=is_mean)
         return vector, rows, targets, weights
 
     def _require_fit(self, objective: Objective) -> None:
-        """Raise where the objective is none, or its penalties name parts that the network does not have."""
+        """Raise if the objective is not an `Objective`, or its penalties name parts that the network does not have."""
         if not isinstance(objective, Objective):
             raise TypeError(f"objective must be an Objective, got {type(objective).__name__}")
-        for term in objective.regulariser.terms if objective.regulariser else ():
-            for part in term.parts or ():
+        for penalty in objective.penalties:
+            for part in penalty.parts or ():
                 if part not in self._layout.places:
                     known = ", ".join(self._layout.places)
                     raise ValueError(
-                        f"regulariser: {term} names the part {part!r}; the parts of this network are {known}"
+                        f"penalties: {penalty!r} names the part {part!r}; the parts of this network are {known}"
                     )
 
 

@@ -1,7 +1,8 @@
-"""What is minimised: the loss over the samples and the regulariser of the controls."""
+"""The objective: the loss over the samples and the penalties of the controls."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,20 +13,22 @@ from numpy.typing import ArrayLike
 from ocdl import _core
 from ocdl.base import validation
 from ocdl.base.keywords import known_keywords
-from ocdl.base.names import counted
 from ocdl.base.validation import FloatArray
-from ocdl.model import losses
-from ocdl.model.losses import Loss, OwnLoss
-from ocdl.model.own_loss import OwnLossOnSamples, name_of
-from ocdl.model.penalties import PENALTIES, Penalty, Regulariser, title_of
+from ocdl.model.custom_loss import CallbackLoss, LossOnSamples
+from ocdl.model.losses import ALIASES, LOSSES, CustomLoss, Loss, Squared
+from ocdl.model.penalties import Penalty, penalties_to_list, validate_penalties
 
 __all__ = ["Objective"]
 
-NO_PENALTY = Regulariser()
+FOREIGN_KEYWORDS = {
+    "weight_decay": "penalties=ocdl.Tikhonov(...)",
+    "alpha": "penalties=ocdl.Tikhonov(...)",
+    "regularizer": "penalties",
+}
 
 
-@known_keywords({"weight_decay": "regulariser=ocdl.Tikhonov(...)", "alpha": "regulariser=ocdl.Tikhonov(...)"})
-@dataclass(frozen=True)
+@known_keywords(FOREIGN_KEYWORDS)
+@dataclass(frozen=True, init=False)
 class Objective:
     """The function to minimise, J(u) = R(u) + mean or sum over the samples of loss(W y(T) + mu, target).
 
@@ -35,36 +38,36 @@ class Objective:
         For labels: "squared", the paper's ``1/2 |C(z) - c|^2`` with ``C(z) = 1 / (1 + exp(-z))``, c the label or, with
         several outputs, its one-hot vector; "cross_entropy", the logistic or softmax cross entropy. For real targets,
         one for each output: "squared_error", "huber", "quantile", "poisson", or with their parameters
-        ``ocdl.losses.Huber(delta=0.5)``. Or a loss of one's own: any object with a method ``value_and_slope(outputs,
-        targets)`` that returns the losses (samples,) and their slopes (samples, outputs).
+        ``ocdl.losses.Huber(delta=0.5)``. Or a custom loss: any object with a method ``value_and_grad(outputs,
+        targets)`` that returns the losses (samples,) and their gradients (samples, outputs).
     reduction : {"mean", "sum"}
         How the losses of the samples are combined; with sample weights the mean divides by their sum.
-    regulariser : Regulariser, optional
-        A sum of `Tikhonov`, `L1` and `TimeSmoothness`.
+    penalties : Penalty or sequence of Penalty, optional
+        The penalties R(u) that are added: `Tikhonov`, `L1`, `TimeSmoothness`, `EvenSteps`.
 
     Attributes
     ----------
     loss : str or object
         The loss: its name, where it was given by one.
     reduction : str
-    regulariser : Regulariser or None
+    penalties : tuple of Penalty
 
     Raises
     ------
     TypeError, ValueError
-        If there is no such loss or reduction, or the regulariser is none.
+        If there is no such loss or reduction, or a penalty is not a `Penalty`.
 
     Examples
     --------
     >>> import ocdl
-    >>> ocdl.Objective("cross_entropy", regulariser=ocdl.Tikhonov(1e-4))
-    Objective(loss='cross_entropy', reduction='mean', regulariser=Tikhonov(0.0001))
+    >>> ocdl.Objective("cross_entropy", penalties=ocdl.Tikhonov(1e-4))
+    Objective(loss='cross_entropy', reduction='mean', penalties=(Tikhonov(0.0001),))
 
-    A loss of one's own, the absolute error:
+    A custom loss, the absolute error:
 
     >>> import numpy as np
     >>> class AbsoluteError:
-    ...     def value_and_slope(self, outputs, targets):
+    ...     def value_and_grad(self, outputs, targets):
     ...         residual = outputs - targets[:, None]
     ...         return np.abs(residual).sum(axis=1), np.sign(residual)
     >>> net = ocdl.Network(1, 5)
@@ -72,31 +75,31 @@ class Objective:
     >>> net.value(u, X, np.array([0.5, 2.0]), ocdl.Objective(AbsoluteError())) > 0
     True
     >>> objective = ocdl.Objective("log_loss")
-    >>> objective.loss, objective.reduction, objective.regulariser
-    ('cross_entropy', 'mean', None)
+    >>> objective.loss, objective.reduction, objective.penalties
+    ('cross_entropy', 'mean', ())
     """
 
-    loss: Any = "squared"
-    reduction: str = "mean"
-    regulariser: Regulariser | None = None
+    loss: str | Loss | CustomLoss
+    reduction: str
+    penalties: tuple[Penalty, ...]
 
-    def __post_init__(self) -> None:
-        loss = losses.resolved(self.loss)
-        if isinstance(self.loss, str) and isinstance(loss, Loss):
-            object.__setattr__(self, "loss", loss.name)
-        object.__setattr__(self, "reduction", validation.choice(self.reduction, "reduction", ("mean", "sum")))
-        if self.regulariser is not None and not isinstance(self.regulariser, Regulariser):
-            *some, last = map(title_of, PENALTIES)
-            raise TypeError(
-                f"regulariser must be a sum of {', '.join(some)} and {last}, or None, "
-                f"got {type(self.regulariser).__name__}"
-            )
+    def __init__(
+        self,
+        loss: str | Loss | CustomLoss = "squared",
+        *,
+        reduction: str = "mean",
+        penalties: Penalty | Sequence[Penalty] | None = None,
+    ) -> None:
+        resolved = resolve_loss(loss)
+        object.__setattr__(self, "loss", resolved.name if isinstance(loss, str) else loss)
+        object.__setattr__(self, "reduction", validation.choice(reduction, "reduction", ("mean", "sum")))
+        object.__setattr__(self, "penalties", validate_penalties(penalties))
 
-    def slopes(self, outputs: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> FloatArray:
+    def output_grad(self, outputs: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> FloatArray:
         """Return the derivative of the losses by the outputs, (samples, outputs), weighted and reduced.
 
-        It is what `Network.value_and_grad` pulls back: without a regulariser, ``net.pull_back(u, X,
-        objective.slopes(net.predict(u, X), y))`` is the gradient, to the last bit.
+        `Network.value_and_grad` starts the adjoint sweep from it: without penalties, ``net.vjp(u, X,
+        output_cotangents=objective.output_grad(net.predict(u, X), y))`` is the gradient, to the last bit.
 
         Parameters
         ----------
@@ -114,12 +117,12 @@ class Objective:
         TypeError, ValueError
             If an argument does not fit the others or the loss.
         FloatingPointError
-            If the slopes are beyond the range of the numbers.
+            If the gradient is beyond the range of the numbers.
 
         Examples
         --------
         >>> import ocdl
-        >>> ocdl.Objective("squared_error").slopes([[1.0], [2.0]], [0.0, 0.0]).tolist()
+        >>> ocdl.Objective("squared_error").output_grad([[1.0], [2.0]], [0.0, 0.0]).tolist()
         [[0.5], [1.0]]
         """
         dtype = np.dtype(np.float32 if getattr(outputs, "dtype", None) == np.float32 else np.float64)
@@ -127,30 +130,25 @@ class Objective:
         if z.ndim != 2 or z.shape[1] == 0:
             raise ValueError(f"outputs must have two dimensions, (samples, outputs), got shape {z.shape}")
         weights = validation.weights(sample_weight, len(z), dtype, mean=self.reduction == "mean")
-        targets = self._checked_targets(y, z.shape[0], z.shape[1], dtype)
-        if isinstance(self.record, Loss):
-            slopes = self._core_objective.slopes(z, targets, weights)
+        targets = self._loss._validate_targets(y, z.shape[0], z.shape[1], dtype)
+        if self._loss.is_custom:
+            _, gradient = self._on_samples(targets, weights, len(z)).value_and_grad(z)
         else:
-            _, slopes = self._on_samples(targets, weights, len(z)).value_and_slopes(z)
-        if _core.first_non_finite(slopes) >= 0:
-            raise FloatingPointError(f"the slopes of the loss overflow {dtype}; scale the outputs or the targets down")
-        return slopes
+            gradient = self._core_objective.output_grad(z, targets, weights)
+        if _core.first_non_finite(gradient) >= 0:
+            raise FloatingPointError(
+                f"the gradient of the loss overflows {dtype}; scale the outputs or the targets down"
+            )
+        return gradient
 
     @cached_property
-    def record(self) -> Loss | OwnLoss:
-        """The loss itself, where it was given by name.
-
-        Examples
-        --------
-        >>> import ocdl
-        >>> ocdl.Objective("huber").record
-        Huber(delta=1.0)
-        """
-        return losses.resolved(self.loss)
+    def _loss(self) -> Loss:
+        """The loss itself, also where it was given by name."""
+        return resolve_loss(self.loss)
 
     @property
     def score_name(self) -> str:
-        """What the score of the loss is called: "accuracy", "R^2", or "score" of a loss of one's own.
+        """What the score of the loss is called: "accuracy", "R^2", or "score" of a custom loss.
 
         Examples
         --------
@@ -158,7 +156,7 @@ class Objective:
         >>> ocdl.Objective("huber").score_name
         'R^2'
         """
-        return self.record.score if isinstance(self.record, Loss) else "score"
+        return self._loss.score_name
 
     @property
     def loss_name(self) -> str:
@@ -170,84 +168,64 @@ class Objective:
         >>> ocdl.Objective(ocdl.losses.Quantile(level=0.9)).loss_name
         'quantile'
         """
-        return self.record.name if isinstance(self.record, Loss) else name_of(self.record)
-
-    def _checked_targets(self, y: Any, samples: int, outputs: int, dtype: np.dtype[Any]) -> Any:
-        """Return targets as the loss takes them: labels, numbers of this type, or what came for a loss of one's own."""
-        if not isinstance(self.record, Loss):
-            if getattr(y, "shape", None) == ():
-                raise ValueError(f"y has shape () but X has {counted(samples, 'sample')}")
-            if hasattr(y, "__len__") and not isinstance(y, dict) and len(y) != samples:
-                raise ValueError(f"y has {counted(len(y), 'target')} but X has {counted(samples, 'sample')}")
-            return y
-        if self.record.targets == "classes":
-            return validation.labels(y, samples, outputs)
-        return validation.numbers(y, samples, outputs, dtype, self.record.least_target)
-
-    def _on_samples(self, targets: Any, weights: FloatArray | None, samples: int) -> OwnLossOnSamples:
-        """Return a loss of one's own with its samples."""
-        assert not isinstance(self.record, Loss)
-        return OwnLossOnSamples(self.record, targets, weights, samples, self.reduction == "mean")
-
-    def _to_dict(self) -> dict[str, Any]:
-        """Return what identifies the objective, as JSON can hold it; a loss of one's own needs a name."""
-        if isinstance(self.record, Loss):
-            loss: dict[str, Any] = {"name": self.record.name, "parameters": self.record.parameters()}
-        else:
-            name = getattr(self.record, "name", None)
-            if not isinstance(name, str):
-                raise ValueError(
-                    f"a checkpoint knows a loss of one's own by its name: give {type(self.record).__name__} an "
-                    "attribute 'name' that is a text"
-                )
-            loss = {"own": name}
-        return {"loss": loss, "reduction": self.reduction, "regulariser": (self.regulariser or NO_PENALTY).to_list()}
+        return self._loss.name
 
     @property
-    def _nonsmooth_terms(self) -> tuple[Penalty, ...]:
+    def _callback(self) -> CallbackLoss:
+        """The custom loss, where it is one."""
+        assert isinstance(self._loss, CallbackLoss)
+        return self._loss
+
+    def _on_samples(self, targets: Any, weights: FloatArray | None, samples: int) -> LossOnSamples:
+        """Return a custom loss with its samples."""
+        return LossOnSamples(self._callback, targets, weights, samples, self.reduction == "mean")
+
+    def _to_dict(self) -> dict[str, Any]:
+        """Return what identifies the objective, as JSON can hold it; a custom loss needs a name."""
+        penalties = penalties_to_list(self.penalties)
+        return {"loss": self._loss._to_dict(), "reduction": self.reduction, "penalties": penalties}
+
+    @property
+    def _nonsmooth_penalties(self) -> tuple[Penalty, ...]:
         """The penalties that have no gradient where a control is 0."""
-        return tuple(term for term in (self.regulariser or NO_PENALTY).terms if term.is_nonsmooth)
+        return tuple(penalty for penalty in self.penalties if penalty.is_nonsmooth and penalty.weight > 0)
 
     def _require_second_derivatives(self) -> None:
-        """Raise where the loss is one of the user's own: nobody knows how it is curved."""
-        if not isinstance(self.record, Loss):
+        """Raise if the loss is a custom one, which has no second derivatives."""
+        if self._loss.is_custom:
             raise ValueError(
-                f"the loss {self.loss_name} is one of your own, of which ocdl knows no second derivative: Hessian and "
-                f"Gauss-Newton products, and NewtonCG, take one of {', '.join(map(repr, losses.LOSSES))}"
+                f"the custom loss {self.loss_name} has no second derivative: Hessian and Gauss-Newton products, and "
+                f"NewtonCG, take one of {', '.join(map(repr, LOSSES))}"
             )
 
     @cached_property
     def _core_objective(self) -> _core.Objective:
-        """What the core takes; of a loss of one's own nothing but the penalties counts."""
-        record = self.record if isinstance(self.record, Loss) else losses.resolved("squared")
-        assert isinstance(record, Loss)
-        terms = [(term.name, term.weight, term.parts) for term in (self.regulariser or NO_PENALTY).terms]
-        return _core.Objective(record.name, record.parameters(), self.reduction == "mean", terms)
+        """What the core takes; with a custom loss nothing but the penalties counts."""
+        loss = Squared() if self._loss.is_custom else self._loss
+        penalties = [(penalty.name, penalty.weight, penalty.parts) for penalty in self.penalties if penalty.weight > 0]
+        return _core.Objective(loss.name, loss.parameters(), self.reduction == "mean", penalties)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Objective, (self.loss, self.reduction, self.regulariser))
+    def __getstate__(self) -> dict[str, Any]:
+        return {"loss": self.loss, "reduction": self.reduction, "penalties": self.penalties}
+
+
+def resolve_loss(loss: object) -> Loss:
+    """Return the loss of this name, the loss itself, or a custom one behind the same interface."""
+    if isinstance(loss, str):
+        return LOSSES[validation.choice(loss, "loss", LOSSES, ALIASES)]()
+    if isinstance(loss, CustomLoss) and not isinstance(loss, type) and callable(loss.value_and_grad):
+        return CallbackLoss(loss)
+    if isinstance(loss, Loss):
+        return loss
+    raise TypeError(
+        f"loss must be one of {', '.join(map(repr, LOSSES))}, a loss of ocdl.losses, or an object with a method "
+        f"value_and_grad(outputs, targets), got {validation.format_with_type(loss)}"
+    )
 
 
 DEFAULT_OBJECTIVE = Objective()
 
 
-def meaning_of_outputs(outputs: FloatArray, loss: Any) -> FloatArray:
-    """Return what outputs (samples, outputs) stand for after a training with this loss.
-
-    Of classes their probabilities, (samples, classes): one output z means C(z) = 1 / (1 + exp(-z)) for class 1; several
-    the softmax, or after a training with the squared loss C of each, normalised. Of numbers the predicted ones.
-    """
-    means = Objective(loss)._core_objective.mean(np.ascontiguousarray(outputs))
-    bad = _core.first_non_finite(means)
-    if bad >= 0:
-        sample, output = divmod(bad, means.shape[1])
-        raise FloatingPointError(
-            f"the mean of output {output} of sample {sample} overflows {means.dtype}; "
-            "scale the data or the controls down"
-        )
-    return means
-
-
-def decided(outputs: FloatArray) -> Any:
+def predict_class(outputs: FloatArray) -> Any:
     """Return the class that each row of outputs decides for: by the sign of one output, by the largest of several."""
     return _core.decisions(np.ascontiguousarray(outputs))

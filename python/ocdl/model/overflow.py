@@ -1,4 +1,4 @@
-"""Where the numbers of an evaluation left the finite range, or the equations of an implicit method had no solution."""
+"""Error messages for evaluations that overflow, or whose implicit stage equations cannot be solved."""
 
 from typing import Any, NoReturn
 
@@ -49,7 +49,7 @@ def found(core_network: _core.Network, vector: FloatArray, X: FloatArray, first_
 
 
 def behind_the_flow(dtype: np.dtype[Any]) -> str:
-    """Return what is left to say when every sample is finite."""
+    """Return the message for an overflow after the flow, when every state is finite."""
     return (
         f"the objective or its derivatives overflow {dtype} although the flow is finite; "
         "scale the data or the controls down"

@@ -47,7 +47,7 @@ class Tableau:
     Parameters
     ----------
     A : array_like of shape (s, s)
-        Stage coefficients. Fractions are welcome.
+        Stage coefficients. Fractions are accepted.
     b : array_like of shape (s,)
         Weights; they sum to 1.
     c : array_like of shape (s,), optional
@@ -78,7 +78,7 @@ class Tableau:
 
     See Also
     --------
-    tableaux : The names that `Tableau.named` knows.
+    tableaux : The names that `Tableau.named` accepts.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Tableau:
     >>> Tableau.named("kutta4")
     <Tableau kutta4: 4 stages, order 4, explicit>
 
-    A method of one's own derives its properties from its coefficients:
+    The properties of a custom method are derived from its coefficients:
 
     >>> from fractions import Fraction
     >>> twelfth = Fraction(1, 12)
@@ -126,8 +126,8 @@ class Tableau:
         Parameters
         ----------
         name : str
-            One of `tableaux()`; case, "-", "_" and " " do not matter. Other people's names are taken where they mean
-            one method only: ``rk4`` is kutta4, ``dopri5`` and ``rk45`` are dormand_prince, ``heun`` is improved_euler.
+            One of `tableaux()`; case, "-", "_" and " " do not matter. Common other names are accepted if they are
+            unambiguous: ``rk4`` is kutta4, ``dopri5`` and ``rk45`` are dormand_prince, ``heun`` is improved_euler.
             (What torchdiffeq calls "rk4" is rk38.)
 
         Returns
@@ -139,7 +139,7 @@ class Tableau:
         TypeError
             If `name` is not a string.
         ValueError
-            If no method has this name; the message lists those there are, and which one may be meant.
+            If no method has this name; the message lists the known names and suggests a similar one.
 
         Examples
         --------
@@ -216,7 +216,7 @@ class Tableau:
     def order(self) -> int:
         """The order of convergence, derived from the coefficients.
 
-        The order conditions of all rooted trees of up to six nodes are looked at; a method of a higher order reports 6.
+        The order conditions of all rooted trees of up to six nodes are checked; a method of a higher order reports 6.
 
         Examples
         --------
@@ -301,7 +301,7 @@ class Tableau:
 
 
 def tableaux() -> list[str]:
-    """The names of the methods that `Tableau.named` knows.
+    """The names of the methods that `Tableau.named` accepts.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""`Network`, the face of everything below it, and the files that hold one with its controls."""
+"""`Network`, which combines the modules below it, and the files of networks and controls."""
 
 from ocdl.model.flow import Trajectory
 from ocdl.network.facade import Network

@@ -1,11 +1,11 @@
-"""Networks: what a flow computes, and everything that is made of it, under one name."""
+"""The class `Network`: a flow and all functions of it."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
 from ocdl.analysis import certificate, lipschitz, second_order
-from ocdl.analysis import function as functions
+from ocdl.analysis import scipy_objective as scipy_objectives
 from ocdl.analysis import sensitivity as sensitivities
 from ocdl.analysis import stability as stabilities
 from ocdl.depth import pruning, refinement
@@ -13,7 +13,7 @@ from ocdl.model.flow import Flow
 
 __all__ = ["Network"]
 
-NAMES_OF_OTHERS = {
+FOREIGN_NAMES = {
     "fit": "it holds no weights; ocdl.train(net, net.init(), X, y) returns them, and ocdl.ODEClassifier has fit",
     "train": "ocdl.train(net, u, X, y) trains its controls u",
     "parameters": "it holds no weights; net.init() makes controls, which all methods take",
@@ -44,10 +44,16 @@ class Network(Flow):
         roundoff, sample by sample; where that fails, FloatingPointError names the sample and the layer.
     residual : bool
         False gives the feed-forward network ``y[j+1] = f(y[j], u[j])``, which has neither tableau nor steps.
-    field : {"dense", "antisymmetric", "hamiltonian"}
+    field : {"dense", "antisymmetric", "hamiltonian", "mlp", "polynomial"}
         The vector field: ``sigma(K y + b)``; ``sigma((K - K^T) y + b)``, whose Jacobian has imaginary eigenvalues only,
         if sigma increases; or ``J K^T sigma(K y + b)`` with ``J = [[0, I], [-I, 0]]``, which conserves
-        ``H(y) = sum Phi(K y + b)``, Phi' = sigma, and needs a state of even dimension.
+        ``H(y) = sum Phi(K y + b)``, Phi' = sigma, and needs a state of even dimension; ``V sigma(K y + b) + A y + c``
+        with `width` hidden units; or ``C phi(y)`` with all monomials phi of total degree at most `degree`, in graded
+        lexicographic order: 1, y_0, y_1, ..., y_0^2, y_0 y_1, ... It has no activation.
+    width : int or None
+        The hidden units of the field "mlp", which needs it: the rows of K. None for all other fields.
+    degree : int or None
+        The degree of the field "polynomial", which needs it, at most 10,000 monomials. None for all other fields.
     activation : {"tanh", "sigmoid", "softplus", "relu", "leaky_relu", "sin", "identity"}
         The function sigma.
     time_steps : {"fixed", "free", "simplex"}
@@ -58,7 +64,11 @@ class Network(Flow):
     augment : int
         Extra components of the state.
     stage_controls : bool
-        Whether every stage of a layer has a pair (K, b) of its own.
+        Whether every stage of a layer has its own controls (K, b).
+    control_intervals : int, sequence of int or None
+        How many sets (K, b) there are, n <= N: layer j uses set ``floor(j n / N)``, and gradients add up over the
+        layers of a set. None: one for each layer; 1: a field that does not change in time. A sequence names the set of
+        each layer: 0, then the same or the next one, as `prune` and `refine` leave them.
     dtype : {"float64", "float32"}
         The number type of controls, data and results.
 
@@ -66,17 +76,19 @@ class Network(Flow):
     ----------
     n_features, n_layers, n_outputs, augment : int
     residual, stage_controls : bool
+    control_intervals : int, tuple of int or None
     field, activation, time_steps : str
+    width, degree : int or None
     horizon : float
     tableau : Tableau
     dtype : numpy.dtype
-        What was asked for, under the canonical names.
+        The arguments, with canonical names.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is not of its kind or range, or two do not go together; the message names it, what came and what
-        is accepted.
+        If an argument has a wrong type or value, or two cannot be combined; the message names the argument, what was
+        given and what is accepted.
 
     Examples
     --------
@@ -91,11 +103,25 @@ class Network(Flow):
     True
     >>> net.n_features, net.n_layers, net.tableau.name, str(net.dtype)
     (2, 10, 'kutta4', 'float64')
+
+    A field of any width, and one that does not change in time:
+
+    >>> net = ocdl.Network(2, 10, field="mlp", width=50, tableau="kutta4", control_intervals=1)
+    >>> {name: part.shape for name, part in net.init(random_state=0).parts().items() if name in "KbVAc"}
+    {'K': (1, 50, 2), 'b': (1, 50), 'V': (1, 2, 50), 'A': (1, 2, 2), 'c': (1, 2)}
+
+    Layers that share controls:
+
+    >>> net = ocdl.Network(2, 10, control_intervals=5)
+    >>> net.init(random_state=0).K.shape, net.layer_sets
+    ((5, 2, 2), (0, 0, 1, 1, 2, 2, 3, 3, 4, 4))
     """
 
-    def __getattr__(self, name: str) -> NoReturn:
-        instead = NAMES_OF_OTHERS.get(name)
-        raise AttributeError(f"a Network has no {name!r}{f': {instead}' if instead else ''}", name=name, obj=self)
+    if not TYPE_CHECKING:  # so that a type checker sees that other attributes do not exist
+
+        def __getattr__(self, name):
+            advice = FOREIGN_NAMES.get(name)
+            raise AttributeError(f"a Network has no {name!r}{f': {advice}' if advice else ''}", name=name, obj=self)
 
     prune = pruning.prune
     saving = pruning.saving
@@ -105,9 +131,9 @@ class Network(Flow):
     certify = certificate.certify
     stability = stabilities.stability
     sensitivity = sensitivities.sensitivity
-    smallest_flip = sensitivities.smallest_flip
+    minimal_perturbation = sensitivities.minimal_perturbation
     lipschitz_bound = lipschitz.lipschitz_bound
     hessian_product = second_order.hessian_product
     gauss_newton_product = second_order.gauss_newton_product
     hamiltonian_hessian = second_order.hamiltonian_hessian
-    function = functions.function
+    scipy_objective = scipy_objectives.scipy_objective

@@ -11,6 +11,7 @@ import numpy as np
 from ocdl.base import validation
 from ocdl.model.architecture import Architecture
 from ocdl.model.controls import Controls
+from ocdl.model.fields import FIELD_OPTIONS
 from ocdl.model.tableau import Tableau
 from ocdl.network import Network
 from ocdl.storage.container import (
@@ -18,21 +19,23 @@ from ocdl.storage.container import (
     FilePath,
     Migration,
     ModelFileError,
-    exact_record,
+    file_error,
     read_container,
-    refusal,
+    require_keys,
     write_container,
 )
 
-__all__ = ["Model", "ModelFileError", "load", "save"]
+__all__ = ["ModelFileError", "SavedNetwork"]
 
 
 # By version n: the function that changes a description and arrays of version n to those of version n + 1.
 MIGRATIONS: dict[int, Migration] = {}
+RESERVED_METADATA = frozenset({"estimator", "table"})
+OTHERS = "other."  # how names of arrays begin that are no controls
 
 
-class Model(NamedTuple):
-    """What `load` returns.
+class SavedNetwork(NamedTuple):
+    """A network with its controls, as `load` returns them.
 
     Attributes
     ----------
@@ -57,107 +60,76 @@ class Model(NamedTuple):
 
 
 def save(path: FilePath, net: Network, u: Controls, **metadata: Any) -> None:
-    """Write a network and its controls to a file, from which `load` returns them to the last bit.
+    """Write a network and its controls; `ocdl.save` documents it."""
+    if reserved := sorted(RESERVED_METADATA & metadata.keys()):
+        raise ValueError(
+            f"metadata must not have the name {reserved[0]!r}, under which ocdl.save(path, fitted) stores what a "
+            "fitted model has beside its network; give it another name"
+        )
+    write(path, net, u, metadata, {})
 
-    The file is written under another name, flushed to the disk and then renamed: whatever happens, there is either the
-    old file or the new one at `path`. Where `path` is a symbolic link, the file it points to is replaced.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Any name; ``.ocdl`` is customary. The format is safetensors, which other programs can read.
-    net : Network
-    u : Controls
-    **metadata
-        What else to store: text, finite numbers, True, False, None, and lists and dicts of them. Tuples come back as
-        lists.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written: the folder is missing or protected, the disk full. The old file is intact.
-    TypeError, ValueError
-        If the controls do not fit the network, or JSON cannot hold the metadata.
-
-    Examples
-    --------
-    >>> import ocdl
-    >>> net = ocdl.Network(2, 10, tableau="kutta4")
-    >>> ocdl.save("model.ocdl", net, net.init(random_state=0), classes=["in", "out"], accuracy=0.99)
-    >>> ocdl.load("model.ocdl").metadata
-    {'classes': ['in', 'out'], 'accuracy': 0.99}
-    """
+def write(path: FilePath, net: Network, u: Controls, metadata: dict[str, Any], others: Arrays) -> None:
+    """Do what `save` does, with other arrays beside the controls."""
     if not isinstance(net, Network):
         raise TypeError(f"net must be a Network, got {type(net).__name__}")
     description = {"network": network_to_dict(net), "metadata": metadata, "ocdl": version("ocdl")}
-    write_container(path, "model", description, controls_to_arrays(net, u))
-
-
-def load(path: FilePath) -> Model:
-    """Read the network, the controls and the metadata that `save` wrote.
-
-    No code in a file is ever run: a file by a stranger can be wrong, but not do harm.
-
-    Parameters
-    ----------
-    path : str or path-like
-
-    Returns
-    -------
-    Model
-        A named tuple (network, controls, metadata).
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, truncated, foreign, written by a newer ocdl, or a checkpoint; the message says which.
-    OSError
-        If it cannot be read; FileNotFoundError if it is not there.
-
-    Examples
-    --------
-    >>> import ocdl
-    >>> net = ocdl.Network(2, 10)
-    >>> u = net.init(random_state=0)
-    >>> ocdl.save("model.ocdl", net, u)
-    >>> network, controls, metadata = ocdl.load("model.ocdl")
-    >>> network == net, (controls - u).norm()
-    (True, 0.0)
-    """
-    return read(path)[0]
+    arrays = controls_to_arrays(net, u) | {f"{OTHERS}{name}": array for name, array in others.items()}
+    write_container(path, "model", description, arrays)
 
 
 class Stored(NamedTuple):
-    """A model, the version of the format in its file, which its metadata may depend on, and the ocdl that wrote it."""
+    """A model, the version of the format in its file, which its metadata may depend on, and the ocdl that wrote it.
 
-    model: Model
+    `others` are the arrays beside the controls.
+    """
+
+    model: SavedNetwork
     version: int
     written_by: str
+    others: Arrays
 
 
 def read(path: FilePath) -> Stored:
-    """Return what `load` does, and who wrote it."""
+    """Return the network in a file of any model, and who wrote it."""
     description, arrays, version = read_container(path, "model", MIGRATIONS)
     try:
-        parts = exact_record(description, "the description", ("network", "metadata", "ocdl"))
+        parts = require_keys(description, "the description", ("network", "metadata", "ocdl"))
         metadata = parts["metadata"]
         if not isinstance(metadata, dict):
             raise ValueError(f"the metadata must be a dict, got {type(metadata).__name__}")
         net = network_from_dict(parts["network"])
-        return Stored(Model(net, controls_from_arrays(net, arrays), metadata), version, str(parts["ocdl"]))
+        others = {name: arrays.pop(name) for name in [*arrays] if name.startswith(OTHERS)}
+        others = {name.removeprefix(OTHERS): array for name, array in others.items()}
+        model = SavedNetwork(net, controls_from_arrays(net, arrays), metadata)
+        return Stored(model, version, str(parts["ocdl"]), others)
     except ValueError as error:
-        raise refusal(path, f"is malformed: {error}") from error
+        raise file_error(path, f"is malformed: {error}") from error
 
 
 def network_to_dict(net: Network) -> dict[str, Any]:
-    """Return the arguments that make the network, for JSON: the tableau by its coefficients, the dtype by its name."""
-    return net._arguments() | {"tableau": tableau_to_dict(net.tableau), "dtype": net.dtype.name}
+    """Return the arguments that make the network, for JSON: the tableau by its coefficients, the dtype by its name.
+
+    Where layers share controls it has the set of each layer; else it has none, as files by the playground. Width and
+    degree are there for the fields that have one.
+    """
+    arguments = net._arguments() | {"tableau": tableau_to_dict(net.tableau), "dtype": net.dtype.name}
+    if arguments.pop("control_intervals") is not None:
+        arguments["control_intervals"] = list(net.layer_sets)
+    return {name: value for name, value in arguments.items() if name not in FIELD_OPTIONS or value is not None}
 
 
 def network_from_dict(d: object) -> Network:
     """Return the network of `network_to_dict`, or raise a ValueError that says what is wrong; allocates no controls."""
-    arguments = exact_record(d, "the network", [field.name for field in dataclasses.fields(Architecture) if field.init])
+    names = [field.name for field in dataclasses.fields(Architecture) if field.init]
+    for optional in ("control_intervals", *FIELD_OPTIONS):
+        if not isinstance(d, dict) or optional not in d:
+            names.remove(optional)
+    arguments = require_keys(d, "the network", names)
     try:
+        # A number would be a small file that needs memory for as many layers as it claims.
+        if not isinstance(arguments.get("control_intervals", []), list):
+            raise TypeError("control_intervals must be a list with the set of each layer")
         dtype = validation.choice(arguments["dtype"], "dtype", ("float64", "float32"))
         return Network(**(arguments | {"tableau": tableau_from_dict(arguments["tableau"]), "dtype": dtype}))
     except (TypeError, ValueError) as error:
@@ -171,7 +143,7 @@ def tableau_to_dict(tableau: Tableau) -> dict[str, Any]:
 
 def tableau_from_dict(d: object) -> Tableau:
     """Return the method of `tableau_to_dict`; ValueError or TypeError where it is none."""
-    tableau = exact_record(d, "the tableau", ("name", "A", "b", "c"))
+    tableau = require_keys(d, "the tableau", ("name", "A", "b", "c"))
     A = tableau["A"]
     if not isinstance(A, list):
         raise ValueError(f"the tableau's A must be a list of lists, got {type(A).__name__}")
@@ -191,7 +163,7 @@ def controls_to_arrays(net: Network, u: Controls, name: str = "u") -> Arrays:
 def controls_from_arrays(net: Network, arrays: Arrays) -> Controls:
     """Return the controls of `controls_to_arrays`; nothing is allocated before all shapes fit the network."""
     names = [part.name for part in net.parts]
-    exact_record(arrays, "the set of arrays", names)
+    require_keys(arrays, "the set of arrays", names)
     for name, _, _, shape in net.parts:
         if arrays[name].shape != shape:
             raise ValueError(f"{name} has shape {arrays[name].shape} but the network needs {shape}")

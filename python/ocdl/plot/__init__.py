@@ -1,7 +1,7 @@
-"""Pictures: data, what a network predicts, how it moves the points, and how a training went.
+"""Plot data, predictions, the flow of the points, and the course of a training.
 
-Every function takes ``ax=`` (``fig=`` where it fills several axes) and returns what it drew; without one it makes a
-figure with pyplot. Nothing is shown, and importing this package chooses no backend.
+Every function takes ``ax=`` (``fig=`` if it fills several axes) and returns the artists; without one it creates a
+figure with pyplot. No function shows a figure, and importing this package selects no backend.
 
 A *model* is a fitted `ocdl.ODEClassifier`, a scikit-learn pipeline that ends in one, or a pair ``(net, u)``.
 """

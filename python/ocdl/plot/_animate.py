@@ -1,4 +1,4 @@
-"""The flow of the points through the layers, as a film."""
+"""Animate the flow of the points through the layers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray
-from ocdl.plot._axes import SQUARE, axes_or_new, legend_beside
-from ocdl.plot._model import flow_of
+from ocdl.plot._axes import SQUARE, add_legend, get_axes
+from ocdl.plot._model import resolve_model
 from ocdl.plot._plane import Plane, Window
 from ocdl.plot._transformation import draw_states
 
@@ -40,7 +40,7 @@ def animate(
     legend: bool = True,
     ax: Axes | None = None,
 ) -> FuncAnimation:
-    """Let the points flow through the layers, over the linear classifier that waits for them.
+    """Animate the flow of the points through the layers, over the linear classifier.
 
     Between two layers the points move on straight lines. States with more than two components are projected onto the
     first two principal axes of all states, and the title says so.
@@ -53,9 +53,9 @@ def animate(
         Where to write the film; an existing file is replaced when the new one is complete. ``.gif`` and ``.html`` work
         everywhere, ``.mp4`` where ffmpeg is installed. Without a path nothing is written.
     frames_per_layer : int
-        How smooth it is.
+        Frames per layer: more make the film smoother.
     hold : int
-        Frames that the first and the last state stay, in addition.
+        Additional frames of the first and the last state.
     fps : int
         Frames per second.
     dpi : int
@@ -64,7 +64,7 @@ def animate(
     Returns
     -------
     FuncAnimation
-        Keep it as long as it is shown; ``to_jshtml()`` is for notebooks.
+        Keep a reference while it is shown; ``to_jshtml()`` is for notebooks.
 
     Raises
     ------
@@ -82,57 +82,59 @@ def animate(
     >>> os.path.exists("flow.gif")
     True
     """
-    flow = flow_of(model)
+    flow = resolve_model(model)
     states = flow.states(X)
     numbers = flow.classes.numbers(y, states.shape[1])
-    between = validation.integer(frames_per_layer, "frames_per_layer", least=1)
-    hold = validation.integer(hold, "hold", least=0)
-    fps, dpi = validation.integer(fps, "fps", least=1), validation.integer(dpi, "dpi", least=1)
+    frames = validation.integer(frames_per_layer, "frames_per_layer", minimum=1)
+    hold = validation.integer(hold, "hold", minimum=0)
+    fps, dpi = validation.integer(fps, "fps", minimum=1), validation.integer(dpi, "dpi", minimum=1)
     legend = validation.boolean(legend, "legend")
-    resolution = validation.integer(resolution, "resolution", least=2)
+    resolution = validation.integer(resolution, "resolution", minimum=2)
     target = None if path is None else Path(path)
     if target is not None:
         _check_target(target)
-    plane = Plane.of(states, "y")
+    plane = Plane.from_points(states, "y")
     positions = plane.coordinates(states)
-    own = ax is None
-    if own and target is not None:  # a figure for the file alone; pyplot never sees it
+    is_new = ax is None
+    if is_new and target is not None:  # a figure for the file only, outside pyplot
         ax = Figure(figsize=SQUARE, dpi=dpi, layout="compressed").add_subplot()
-    ax = axes_or_new(ax)
+    ax = get_axes(ax)
     scene = draw_states(ax, flow, plane, states[0], numbers, Window.around(positions), resolution)
     plane.label(ax)
-    legend_beside(ax, legend)
+    add_legend(ax, legend)
     layers = flow.network.n_layers
-    times = [0.0] * hold + [k / between for k in range(layers * between + 1)] + [float(layers)] * hold
+    times = [0.0] * hold + [k / frames for k in range(layers * frames + 1)] + [float(layers)] * hold
 
     def show(time: float) -> list[Artist]:
-        at = between_layers(positions, time)
+        at = interpolate_positions(positions, time)
         for i, points in enumerate(scene.points):
             points.set_offsets(at[numbers == i])
         title = f"{plane.note}\nlayer {int(time)} of {layers}".strip()
         return [*scene.points, ax.set_title(title, fontsize="small" if plane.note else "medium")]
 
     moving = show(0.0)
-    film = _film(ax, show, times, fps, own)
+    film = _make_film(ax, show, times, fps, is_new)
     if target is not None:
-        _write(film, target, _writer(target, fps, moving if own else None), dpi)
+        _write(film, target, _make_writer(target, fps, moving if is_new else None), dpi)
     return film
 
 
-def between_layers(positions: FloatArray, time: float) -> FloatArray:
-    """Return the positions at a time between two layers, from those after every layer, (layers + 1, samples, 2)."""
+def interpolate_positions(positions: FloatArray, time: float) -> FloatArray:
+    """Interpolate positions after every layer, (layers + 1, samples, 2), at a time between two layers."""
     before = min(int(time), len(positions) - 2)
-    share = time - before
-    between: FloatArray = (1 - share) * positions[before] + share * positions[before + 1]
-    return between
+    fraction = time - before
+    result: FloatArray = (1 - fraction) * positions[before] + fraction * positions[before + 1]
+    return result
 
 
-def _film(ax: Axes, show: Callable[[float], list[Artist]], times: list[float], fps: int, own: bool) -> FuncAnimation:
+def _make_film(
+    ax: Axes, show: Callable[[float], list[Artist]], times: list[float], fps: int, is_new: bool
+) -> FuncAnimation:
     from matplotlib.animation import FuncAnimation
 
     fig = ax.get_figure(root=True)
     assert fig is not None
-    if own:  # the layout is found once, not for every frame
+    if is_new:  # compute the layout once, not for every frame
         fig.draw_without_rendering()
         fig.set_layout_engine("none")
     return FuncAnimation(
@@ -141,7 +143,7 @@ def _film(ax: Axes, show: Callable[[float], list[Artist]], times: list[float], f
 
 
 def _check_target(target: Path) -> None:
-    """Refuse what could not be written, before anything is drawn."""
+    """Refuse a path that cannot be written, before drawing."""
     from matplotlib.animation import FFMpegWriter
 
     suffix = target.suffix.lower()
@@ -153,8 +155,8 @@ def _check_target(target: Path) -> None:
         raise ValueError(f"path: {target.name!r} needs ffmpeg, which is not installed; .gif and .html work without")
 
 
-def _writer(target: Path, fps: int, moving: list[Artist] | None) -> AbstractMovieWriter:
-    """Return what writes files of this kind; quickly where it is known what moves."""
+def _make_writer(target: Path, fps: int, moving: list[Artist] | None) -> AbstractMovieWriter:
+    """Return a writer for this kind of file; a faster one for GIF if the moving artists are known."""
     from matplotlib.animation import FFMpegWriter, HTMLWriter, PillowWriter
 
     from ocdl.plot._gif import StillGifWriter
@@ -168,7 +170,7 @@ def _writer(target: Path, fps: int, moving: list[Artist] | None) -> AbstractMovi
 
 
 def _write(film: FuncAnimation, target: Path, writer: AbstractMovieWriter, dpi: int) -> None:
-    """Write the film under another name first, so that a failure leaves no half of one."""
+    """Write the film to a temporary file first, so that a failure leaves no incomplete file."""
     with tempfile.TemporaryDirectory(prefix=f".{target.stem}-", dir=target.absolute().parent) as folder:
         complete = Path(folder) / target.name
         film.save(complete, writer=writer, dpi=dpi)

@@ -1,4 +1,4 @@
-"""Where to draw: the axes and figures that came, or new ones."""
+"""Get axes and figures: the given ones or new ones."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ KEY = 30.0  # square points
 SQUARE = (5.2, 4.0)  # inches: square axes and a legend beside them
 
 
-def axes_or_new(ax: Axes | None, figsize: tuple[float, float] = SQUARE, layout: Layout = "compressed") -> Axes:
-    """Return the axes that came, or those of a new figure; its layout keeps labels and legend of square axes in it."""
+def get_axes(ax: Axes | None, figsize: tuple[float, float] = SQUARE, layout: Layout = "compressed") -> Axes:
+    """Return the given axes, or those of a new figure whose layout has room for labels and legend."""
     if ax is None:
         from matplotlib import pyplot
 
@@ -26,8 +26,8 @@ def axes_or_new(ax: Axes | None, figsize: tuple[float, float] = SQUARE, layout: 
     return ax
 
 
-def figure_or_new(fig: Figure | SubFigure | None, figsize: tuple[float, float]) -> Figure | SubFigure:
-    """Return the figure that came, with a layout that keeps labels apart, or a new one."""
+def get_figure(fig: Figure | SubFigure | None, figsize: tuple[float, float]) -> Figure | SubFigure:
+    """Return the given figure, or a new one, with a layout that keeps labels apart."""
     if fig is None:
         from matplotlib import pyplot
 
@@ -40,24 +40,24 @@ def figure_or_new(fig: Figure | SubFigure | None, figsize: tuple[float, float]) 
 
 
 def add_grid(fig: Figure | SubFigure, rows: int, columns: int, panels: int) -> list[Axes]:
-    """Add axes for the first `panels` places of a grid, row by row."""
-    places = fig.add_gridspec(rows, columns)
-    return [fig.add_subplot(places[i // columns, i % columns]) for i in range(panels)]
+    """Add axes in the first `panels` cells of a grid, row by row."""
+    cells = fig.add_gridspec(rows, columns)
+    return [fig.add_subplot(cells[i // columns, i % columns]) for i in range(panels)]
 
 
-def legend_beside(ax: Axes, legend: bool) -> None:
-    """Add a legend of the labelled artists right of the axes, where it hides no point."""
+def add_legend(ax: Axes, legend: bool) -> None:
+    """Add a legend to the right of the axes, where it hides no point."""
     if legend:
-        readable(ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, handletextpad=0.3))
+        enlarge_legend_markers(ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, handletextpad=0.3))
 
 
-def readable(legend: Legend) -> None:
-    """Let the points in a legend be as large as its letters, however small those of the picture are."""
+def enlarge_legend_markers(legend: Legend) -> None:
+    """Enlarge the markers in a legend to the size of its letters."""
     for key in legend.legend_handles:
         if isinstance(key, PathCollection):
             key.set_sizes([KEY])
 
 
-def spread(count: int, last: int) -> list[int]:
-    """Return at most `count` whole numbers from `last` down to 0, evenly, in increasing order."""
+def evenly_spaced(count: int, last: int) -> list[int]:
+    """Return at most `count` evenly spaced integers from 0 to `last`."""
     return [int(i) for i in np.unique(np.linspace(last, 0, count).round().astype(int))]

@@ -1,4 +1,4 @@
-"""A certificate: Taylor remainders, the product of costates and variations, the order, what is left of the gradient."""
+"""Plot a certificate: Taylor remainders, drift of <p, v>, order of convergence, norm of the gradient."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from matplotlib.ticker import MaxNLocator
 
 from ocdl.analysis.certificate import Certificate
 from ocdl.base.validation import FloatArray
-from ocdl.plot._axes import add_grid, figure_or_new
+from ocdl.plot._axes import add_grid, get_figure
 from ocdl.plot._classes import MARKERS, OKABE_ITO
 
 SIZE = (9.0, 6.4)  # inches
 GREY = "0.5"
-APART = 4.0  # times the height of a curve at which its guide is drawn, so that both are seen
+APART = 4.0  # factor between a curve and its guide, so that both are visible
 ROUNDOFF = float(np.finfo(np.float64).eps)
-LEAST = ROUNDOFF**2  # where 0 is drawn: it has no place on a logarithmic axis
+SMALLEST = ROUNDOFF**2  # where 0 is drawn on a logarithmic axis
 
 
 class Panels(NamedTuple):
-    """What a picture of a certificate consists of.
+    """The axes of a plotted certificate.
 
     Attributes
     ----------
@@ -55,13 +55,13 @@ def certificate(report: Certificate, *, fig: Figure | SubFigure | None = None) -
     """Draw a certificate.
 
     Taylor remainders over the step size, with guides of slopes 1 and 2; how far <p[j], v[j]> is from its first value at
-    each layer, with the line of what counts as roundoff; how flows with more layers approach each other, with a guide
+    each layer, with the limit of roundoff; how flows with more layers converge, with a guide
     of the tableau's order; and the norm of the gradient by each part of the controls.
 
     Parameters
     ----------
     report : Certificate
-        What `Network.certify` returned.
+        The result of `Network.certify`.
     fig : Figure or SubFigure, optional
         Where to draw; none: a new figure.
 
@@ -87,31 +87,31 @@ def certificate(report: Certificate, *, fig: Figure | SubFigure | None = None) -
     """
     if not isinstance(report, Certificate):
         raise TypeError(f"report must be a Certificate, as net.certify() returns it, got {type(report).__name__}")
-    fig = figure_or_new(fig, SIZE)
+    fig = get_figure(fig, SIZE)
     panels = Panels(*add_grid(fig, 2, 2, 4))
-    _taylor(panels.taylor, report)
-    _drift(panels.drift, report)
-    _order(panels.order, report)
-    _residuals(panels.residuals, report)
+    _draw_taylor(panels.taylor, report)
+    _draw_drift(panels.drift, report)
+    _draw_order(panels.order, report)
+    _draw_residuals(panels.residuals, report)
     for ax in panels:
         ax.grid(alpha=0.3)
     return panels
 
 
-def _taylor(ax: Axes, report: Certificate) -> None:
+def _draw_taylor(ax: Axes, report: Certificate) -> None:
     steps = report.taylor.steps
     names = ("|J(u+ew) - J(u)|", "|J(u+ew) - J(u) - e<g,w>|")
     for i, remainders in enumerate((report.taylor.order0, report.taylor.order1)):
-        shown = np.maximum(remainders, LEAST)
+        shown = np.maximum(remainders, SMALLEST)
         ax.loglog(steps, shown, marker=MARKERS[i], color=OKABE_ITO[i], markersize=4, label=names[i])
-        _guide(ax, steps, shown[0] * (steps / steps[0]) ** (i + 1), f"slope {i + 1}", ":" if i == 0 else "--")
-    ax.set_ylim(shown.min() / 10, 10 * APART * max(report.taylor.order0.max(), LEAST))
+        _draw_guide(ax, steps, shown[0] * (steps / steps[0]) ** (i + 1), f"slope {i + 1}", ":" if i == 0 else "--")
+    ax.set_ylim(shown.min() / 10, 10 * APART * max(report.taylor.order0.max(), SMALLEST))
     ax.set_xlabel("step size e")
     ax.set_title("Taylor remainders")
     ax.legend(frameon=False, fontsize="small", loc="upper left")
 
 
-def _drift(ax: Axes, report: Certificate) -> None:
+def _draw_drift(ax: Axes, report: Certificate) -> None:
     shown = np.maximum(report.drift[1:], ROUNDOFF / 8)
     ax.semilogy(np.arange(1, len(report.drift)), shown, "o-", color=OKABE_ITO[0], markersize=4)
     ax.axhline(report.drift_limit, color=GREY, linestyle="--", linewidth=1)
@@ -122,29 +122,40 @@ def _drift(ax: Axes, report: Certificate) -> None:
     ax.set_title("drift of <p, v>, relative")
 
 
-def _order(ax: Axes, report: Certificate) -> None:
-    found = report.convergence
+def _draw_order(ax: Axes, report: Certificate) -> None:
+    convergence = report.convergence
     ax.set_title("convergence of the flow")
     ax.set_xlabel("layers")
-    if len(found.layers):
+    if len(convergence.layers):
         ax.loglog(
-            found.layers, found.differences, "o-", color=OKABE_ITO[0], markersize=4, label="difference to twice as many"
+            convergence.layers,
+            convergence.differences,
+            "o-",
+            color=OKABE_ITO[0],
+            markersize=4,
+            label="difference to twice as many",
         )
         order = report.network.tableau.order
-        _guide(
-            ax, found.layers, found.differences[-1] * (found.layers[-1] / found.layers) ** order, f"order {order}", "--"
+        _draw_guide(
+            ax,
+            convergence.layers,
+            convergence.differences[-1] * (convergence.layers[-1] / convergence.layers) ** order,
+            f"order {order}",
+            "--",
         )
-        ax.set_xticks(found.layers, [str(n) for n in found.layers])
+        ax.set_xticks(convergence.layers, [str(n) for n in convergence.layers])
         ax.minorticks_off()
         ax.legend(frameon=False, fontsize="small", loc="lower left")
     else:
         ax.set_xticks([])
         ax.set_yticks([])
-    if found.reason:
-        ax.text(0.5, 0.95, found.reason, transform=ax.transAxes, ha="center", va="top", fontsize="small", wrap=True)
+    if convergence.reason:
+        ax.text(
+            0.5, 0.95, convergence.reason, transform=ax.transAxes, ha="center", va="top", fontsize="small", wrap=True
+        )
 
 
-def _residuals(ax: Axes, report: Certificate) -> None:
+def _draw_residuals(ax: Axes, report: Certificate) -> None:
     parts, norms = list(report.residuals), np.array(list(report.residuals.values()))
     ax.bar(parts, norms, color=[OKABE_ITO[i] for i in range(len(parts))], zorder=3)
     if norms.any():
@@ -153,5 +164,5 @@ def _residuals(ax: Axes, report: Certificate) -> None:
     ax.set_title("norm of the gradient")
 
 
-def _guide(ax: Axes, x: FloatArray, y: FloatArray, label: str, style: str) -> None:
+def _draw_guide(ax: Axes, x: FloatArray, y: FloatArray, label: str, style: str) -> None:
     ax.loglog(x, APART * y, style, color=GREY, linewidth=1, zorder=1, label=label)

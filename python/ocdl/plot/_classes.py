@@ -1,4 +1,4 @@
-"""How classes look: colour and marker, so that they differ for colour-blind readers and in grey print."""
+"""Colours and markers of classes that colour-blind readers and grey print can distinguish."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocdl.base.names import counted
+from ocdl.base.names import pluralise
 from ocdl.base.validation import LabelArray
 
-BLUE, RED = "#0f4c91", "#e0472f"  # the paper's hues; the blue is darker, also where there is only grey
+BLUE, RED = "#0f4c91", "#e0472f"  # the hues of the paper; the blue stays darker in grey
 OKABE_ITO = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")
 COLOURS = (*OKABE_ITO, "#999999", "#882255")  # two more, for ten digits
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">")
-MOST = len(COLOURS) * len(MARKERS)  # pairs of a colour and a marker: the two numbers have no common factor
+MAX_CLASSES = len(COLOURS) * len(MARKERS)  # pairs of a colour and a marker: the two numbers have no common factor
 
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes in their order, which decides on their looks."""
+    """The classes in the order that determines colours and markers."""
 
     names: NDArray[Any]
 
     @classmethod
-    def of(cls, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Return the classes that were named, or else those that occur."""
+    def from_labels(cls, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Return the given classes, or else those that occur in `y`."""
         try:
-            names = found = np.unique(np.asarray(y if classes is None else classes))
+            names = distinct = np.unique(np.asarray(y if classes is None else classes))
         except (TypeError, ValueError) as error:
             raise TypeError(f"y must hold labels of one kind, numbers or text: {error}") from error
         if classes is not None:
             names = np.asarray(classes)
-            if names.shape != found.shape:
+            if names.shape != distinct.shape:
                 raise ValueError(f"classes must be a list of different labels, got {classes!r}")
         if names.dtype.kind == "f" and np.isnan(names).any():
             raise ValueError("y has missing labels (nan); drop these samples first")
-        if len(names) > MOST:
-            raise ValueError(f"y has {len(names)} different labels; at most {MOST} classes can be told apart")
+        if len(names) > MAX_CLASSES:
+            raise ValueError(f"y has {len(names)} different labels; at most {MAX_CLASSES} classes can be told apart")
         return cls(names)
 
     def __len__(self) -> int:
@@ -60,14 +60,14 @@ class Classes:
         return tuple(f"{prefix}{name}" for name in self.names)
 
     def numbers(self, y: ArrayLike, n_samples: int) -> LabelArray:
-        """Return for each sample the place of its class."""
+        """Return the index of the class of each sample."""
         array = np.asarray(y)
         if array.ndim != 1:
             raise ValueError(f"y must have one dimension, (samples,), got shape {array.shape}")
         if len(array) != n_samples:
-            raise ValueError(f"y has {counted(len(array), 'label')} but X has {counted(n_samples, 'sample')}")
-        place = {name: i for i, name in enumerate(self.names.tolist())}
+            raise ValueError(f"y has {pluralise(len(array), 'label')} but X has {pluralise(n_samples, 'sample')}")
+        index = {name: i for i, name in enumerate(self.names.tolist())}
         for i, label in enumerate(array.tolist()):
-            if label not in place:
-                raise ValueError(f"y[{i}] is {label!r}; the classes are {', '.join(map(repr, place))}")
-        return np.array([place[label] for label in array.tolist()], dtype=np.int64)
+            if label not in index:
+                raise ValueError(f"y[{i}] is {label!r}; the classes are {', '.join(map(repr, index))}")
+        return np.array([index[label] for label in array.tolist()], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The same picture of several things, side by side."""
+"""Draw the same plot of several things, side by side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from ocdl.base import validation
-from ocdl.plot._axes import add_grid, figure_or_new, readable
+from ocdl.plot._axes import add_grid, enlarge_legend_markers, get_figure
 
 PANEL = 2.5  # inches
 LONGEST_ROW = 4
@@ -44,7 +44,7 @@ def compare(
     Returns
     -------
     dict
-        For each name what `draw` returned; with several callables a dict of these for each of them.
+        The result of `draw` for each name; with several callables a dict of these for each of them.
 
     Raises
     ------
@@ -73,15 +73,15 @@ def compare(
         raise TypeError(f"things must be a mapping of names to what is drawn, got {type(things).__name__}")
     if len(things) == 0:
         raise ValueError("things must have at least one entry, got none")
-    draws = _draws(draw)
+    draws = _resolve_draws(draw)
     if isinstance(draw, Mapping):
         rows, width = len(draws), len(things)
         if columns is not None:
             raise ValueError("columns must be None where draw has several rows: each thing is a column")
     else:
-        width = min(len(things), LONGEST_ROW if columns is None else validation.integer(columns, "columns", least=1))
+        width = min(len(things), LONGEST_ROW if columns is None else validation.integer(columns, "columns", minimum=1))
         rows = math.ceil(len(things) / width)
-    fig = figure_or_new(fig, (PANEL * width, PANEL * rows + 0.3))
+    fig = get_figure(fig, (PANEL * width, PANEL * rows + 0.3))
     panels = iter(add_grid(fig, rows, width, len(draws) * len(things)))
     drawn: dict[str, dict[str, Any]] = {}
     keys: dict[str, Artist] = {}
@@ -90,22 +90,22 @@ def compare(
         for i, (name, thing) in enumerate(things.items()):
             ax = next(panels)
             drawn[row][name] = one_way(thing, ax=ax)
-            keys |= _taken_legend(ax)
+            keys |= _pop_legend(ax)
             if row == next(iter(draws)):
                 ax.set_title(f"{name}\n{ax.get_title()}".strip(), fontsize="medium")
-            elif ax.get_title():  # above these axes it would seem to belong to those above it
+            elif ax.get_title():  # a title here would seem to belong to the axes above
                 ax.set_xlabel(f"{ax.get_xlabel()}\n{ax.get_title()}".strip())
                 ax.set_title("")
             if i == 0 and row:
                 ax.set_ylabel(f"{row}\n{ax.get_ylabel()}".strip(), rotation=90, ha="center", va="bottom")
     if keys:
-        readable(
+        enlarge_legend_markers(
             fig.legend(keys.values(), keys.keys(), loc="outside lower center", ncols=min(len(keys), 6), frameon=False)
         )
     return drawn if isinstance(draw, Mapping) else drawn[""]
 
 
-def _draws(draw: Draw | Mapping[str, Draw]) -> dict[str, Draw]:
+def _resolve_draws(draw: Draw | Mapping[str, Draw]) -> dict[str, Draw]:
     draws = dict(draw) if isinstance(draw, Mapping) else {"": draw}
     for name, one in draws.items():
         if not callable(one):
@@ -116,7 +116,7 @@ def _draws(draw: Draw | Mapping[str, Draw]) -> dict[str, Draw]:
     return draws
 
 
-def _taken_legend(ax: Axes) -> dict[str, Artist]:
+def _pop_legend(ax: Axes) -> dict[str, Artist]:
     """Remove the legend of the axes and return its entries."""
     legend = ax.get_legend()
     if legend is None:

@@ -1,4 +1,4 @@
-"""Loss and accuracy over the iterations of one or several trainings."""
+"""Plot loss and accuracy over the iterations of one or several trainings."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from numpy.typing import ArrayLike
 
 from ocdl.base import validation as checks
 from ocdl.base.validation import FloatArray
-from ocdl.plot._axes import axes_or_new
+from ocdl.plot._axes import get_axes
 from ocdl.plot._classes import MARKERS, OKABE_ITO
 from ocdl.training.history import History
 
 Histories = History | Mapping[str, History] | Sequence[History]
-START = 0.5  # where iteration 0 is drawn: it has no place on a logarithmic axis
+START = 0.5  # where iteration 0 is drawn on a logarithmic axis
 WIDE = (5.6, 3.8)  # inches
-MARKS = 8  # per curve, so that curves can be told apart in grey
+MARKS = 8  # per curve, to distinguish curves in grey
 
 
 class Curves(NamedTuple):
-    """What a picture of trainings consists of.
+    """The artists of plotted trainings.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ def history(
     histories : History, mapping of names to History, or sequence of History
         One training or several; those of a sequence are named by their numbers.
     evaluated_only : bool
-        Whether to draw the training loss only where the validation loss is known, so that both are equally fine.
+        Whether to draw the training loss only at iterations with a validation loss.
     legend : bool
         Whether to add one.
     ax : Axes, optional
@@ -95,7 +95,7 @@ def history(
     >>> len(curves.training), len(curves.validation)
     (1, 1)
     """
-    named = _named(histories)
+    named = _name_histories(histories)
     every = not checks.boolean(evaluated_only, "evaluated_only")
     courses = [(h.loss if every else h.loss[h.evaluated], h.val_loss) for h in named.values()]
     curves = _draw(histories, courses, legend, ax, every_iteration=every)
@@ -132,7 +132,7 @@ def score(histories: Histories, *, legend: bool = True, ax: Axes | None = None) 
     >>> ocdl.plot.score(r.history).ax.get_ylabel()
     'R^2'
     """
-    named = _named(histories)
+    named = _name_histories(histories)
     courses = [(h.score, h.val_score) for h in named.values()]
     curves = _draw(histories, courses, legend, ax, every_iteration=False)
     kinds = {h.score_name for h in named.values()}
@@ -141,7 +141,7 @@ def score(histories: Histories, *, legend: bool = True, ax: Axes | None = None) 
 
 
 def accuracy(histories: Histories, *, legend: bool = True, ax: Axes | None = None) -> Curves:
-    """Draw the share of correctly classified samples over the iterations: training solid, validation dashed.
+    """Draw the fraction of correctly classified samples over the iterations: training solid, validation dashed.
 
     Parameters
     ----------
@@ -168,13 +168,13 @@ def accuracy(histories: Histories, *, legend: bool = True, ax: Axes | None = Non
     >>> ocdl.plot.accuracy(r.history).ax.get_ylabel()
     'accuracy'
     """
-    for one in _named(histories).values():
+    for one in _name_histories(histories).values():
         one.require_accuracy()
     return score(histories, legend=legend, ax=ax)
 
 
-def _named(histories: Histories) -> dict[str, History]:
-    """Return the histories with their names; that of a single one is empty."""
+def _name_histories(histories: Histories) -> dict[str, History]:
+    """Return the histories by name; the name of a single one is empty."""
     accepted = "a History, a mapping of names to History or a sequence of History"
     if isinstance(histories, History):
         return {"": histories}
@@ -200,47 +200,47 @@ def _draw(
     *,
     every_iteration: bool,
 ) -> Curves:
-    named = _named(histories)
+    named = _name_histories(histories)
     legend = checks.boolean(legend, "legend")
-    ax = axes_or_new(ax, WIDE, "constrained")
+    ax = get_axes(ax, WIDE, "constrained")
     training: list[Line2D] = []
     validation: list[Line2D] = []
     for i, ((name, one), (values, val_values)) in enumerate(zip(named.items(), courses, strict=True)):
         colour, marker = OKABE_ITO[i % len(OKABE_ITO)], MARKERS[i % len(MARKERS)] if len(named) > 1 else ""
         iterations = np.arange(len(one)) if every_iteration else one.evaluated
-        training.append(_line(ax, iterations, values, "-", colour, marker, name or "training"))
+        training.append(_draw_line(ax, iterations, values, "-", colour, marker, name or "training"))
         if np.isfinite(val_values).any():
             label = f"{name}, validation" if name else "validation"
-            validation.append(_line(ax, one.evaluated, val_values, "--", colour, "", label))
+            validation.append(_draw_line(ax, one.evaluated, val_values, "--", colour, "", label))
     ax.set_xscale("log")
-    ax.xaxis.set_major_locator(_WithStart())
-    ax.xaxis.set_major_formatter(_Iteration())
-    ax.xaxis.set_minor_locator(_FromOne(subs="auto"))
-    ax.xaxis.set_minor_formatter(_Iteration())
+    ax.xaxis.set_major_locator(_StartLocator())
+    ax.xaxis.set_major_formatter(_IterationFormatter())
+    ax.xaxis.set_minor_locator(_IterationLocator(subs="auto"))
+    ax.xaxis.set_minor_formatter(_IterationFormatter())
     ax.set_xlabel("iteration")
     ax.grid(alpha=0.3)
     if legend:
-        ax.legend(handles=_keys(named, training, validation), frameon=False)
+        ax.legend(handles=_legend_handles(named, training, validation), frameon=False)
     return Curves(ax, training, validation)
 
 
-class _FromOne(LogLocator):
-    """Ticks of a logarithmic axis, where there are iterations."""
+class _IterationLocator(LogLocator):
+    """Place ticks on a logarithmic axis at iterations from 1 on."""
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
         ticks = np.asarray(super().tick_values(vmin, vmax))
         return ticks[ticks >= 1]
 
 
-class _WithStart(_FromOne):
-    """The same, and one for iteration 0."""
+class _StartLocator(_IterationLocator):
+    """Place ticks at iterations from 1 on and at iteration 0."""
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
         return np.append(START, super().tick_values(vmin, vmax))
 
 
-class _Iteration(LogFormatterSciNotation):
-    """Labels of these ticks: 0 for the start, and powers of ten only where numbers become long."""
+class _IterationFormatter(LogFormatterSciNotation):
+    """Label ticks: 0 for the start, plain numbers below 10,000, powers of ten above."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         if x == START:
@@ -249,7 +249,7 @@ class _Iteration(LogFormatterSciNotation):
         return f"{x:g}" if usual and x < 10_000 else usual
 
 
-def _line(
+def _draw_line(
     ax: Axes, iterations: ArrayLike, values: FloatArray, style: str, colour: str, marker: str, label: str
 ) -> Line2D:
     at = np.maximum(np.asarray(iterations, dtype=np.float64), START)
@@ -261,8 +261,8 @@ def _line(
     return line
 
 
-def _keys(named: Mapping[str, History], training: list[Line2D], validation: list[Line2D]) -> list[Line2D]:
-    """Return what a legend lists: colours for the trainings, and once what solid and dashed lines are."""
+def _legend_handles(named: Mapping[str, History], training: list[Line2D], validation: list[Line2D]) -> list[Line2D]:
+    """Return the handles of the legend: the trainings, and one solid and one dashed line."""
     if len(named) == 1 or not validation:
         return [*training, *validation]
     solid = Line2D([], [], color="0.3", linestyle="-", label="training")

@@ -6,16 +6,16 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation
-from ocdl.plot._axes import axes_or_new, legend_beside
+from ocdl.plot._axes import add_legend, get_axes
 from ocdl.plot._classes import Classes
-from ocdl.plot._plane import Plane, Window, features
+from ocdl.plot._plane import Plane, Window, validate_features
 from ocdl.plot._scene import Scene, draw_points
 
 
 def data(
     X: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None, legend: bool = True, ax: Axes | None = None
 ) -> Scene:
-    """Draw points, each class with a colour and a marker of its own.
+    """Draw points, each class with its colour and marker.
 
     One feature is drawn against 0; more than two are projected onto their first two principal axes.
 
@@ -25,7 +25,7 @@ def data(
     y : array_like of shape (samples,)
         Labels: numbers or text.
     classes : array_like, optional
-        All classes, where `y` does not have them all: their order decides on the colours.
+        All classes, where `y` does not have them all: their order determines the colours.
     legend : bool
         Whether to add one, right of the axes.
     ax : Axes, optional
@@ -51,14 +51,14 @@ def data(
     ['class 0', 'class 1']
     """
     legend = validation.boolean(legend, "legend")
-    rows, known = features(X), Classes.of(y, classes)
+    rows, known = validate_features(X), Classes.from_labels(y, classes)
     numbers = known.numbers(y, len(rows))
-    plane = Plane.of(rows, "x")
+    plane = Plane.from_points(rows, "x")
     positions = plane.coordinates(rows)
-    ax = axes_or_new(ax)
+    ax = get_axes(ax)
     points = draw_points(ax, positions, numbers, known)
     Window.around(positions).apply(ax)
     plane.label(ax)
     ax.set_title(plane.note, fontsize="small")
-    legend_beside(ax, legend)
+    add_legend(ax, legend)
     return Scene(ax, points, None, [])

@@ -1,4 +1,4 @@
-"""GIF files, several times as fast as Matplotlib writes them: what does not move is drawn once."""
+"""Write GIF files several times faster than Matplotlib: artists that do not move are drawn once."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 COLOURS = 256  # of a GIF
-TOO_CLOSE = 6  # colours of 0 to 255 that Pillow takes for each other
+TOO_CLOSE = 6  # difference of colours, 0 to 255, that Pillow does not distinguish
 
 
 class StillGifWriter(PillowWriter):
-    """Writes a film of a figure in which only the artists `moving` change; they stand in front of all else."""
+    """Write a film of a figure in which only the artists `moving` change; they are in the foreground."""
 
     def __init__(self, fps: int, moving: Sequence[Artist]) -> None:
         super().__init__(fps=fps)
         self._moving = moving
 
     def setup(self, fig: Figure, outfile: str | Path, dpi: float | None = None) -> None:
-        """Draw everything that stands still."""
+        """Draw the artists that do not move."""
         super().setup(fig, outfile, fig.dpi)
         width, height = (int(side) for side in fig.bbox.size)
         self._renderer: Any = RendererAgg(width, height, fig.dpi)  # type: ignore[no-untyped-call]
@@ -39,7 +39,7 @@ class StillGifWriter(PillowWriter):
         self._pictures: list[Image.Image] = []
 
     def grab_frame(self, **savefig_kwargs: Any) -> None:
-        """Draw what moves; all frames have the colours of the first."""
+        """Draw the moving artists; all frames use the palette of the first."""
         self._renderer.restore_region(self._still)
         for artist in self._moving:
             artist.draw(self._renderer)
@@ -49,13 +49,13 @@ class StillGifWriter(PillowWriter):
         self._pictures.append(picture.quantize(palette=self._palette, dither=Image.Dither.NONE))
 
     def finish(self) -> None:
-        """Write the file, which loops for ever."""
+        """Write the file, which loops endlessly."""
         first, *others = self._pictures
         first.save(self.outfile, save_all=True, append_images=others, duration=int(1000 / self.fps), loop=0)
 
 
 def _palette(picture: Image.Image, moving: Sequence[Artist]) -> Image.Image:
-    """Return an image with 256 colours: white and those of the points as they are, then those of the picture."""
+    """Return an image with 256 colours: white and those of the points exactly, then those of the picture."""
     faces = [points.get_facecolor() for points in moving if isinstance(points, Collection)]
     exact = np.vstack([np.ones((1, 4)), *faces])[: COLOURS // 2, :3]
     numbers = (255 * exact).round().astype(int)

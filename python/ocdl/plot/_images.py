@@ -1,4 +1,4 @@
-"""Rows of images: digits, and what networks make of them."""
+"""Plot rows of images, such as digits and their transformations."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray
-from ocdl.plot._axes import axes_or_new
+from ocdl.plot._axes import get_axes
 
 GAP = 0.06  # between images, in widths of one
 INCH = 0.7  # side of an image
 
 
 class ImageRows(list[list[AxesImage]]):
-    """The images of each row; it prints as a few words, not as a hundred images."""
+    """The images of each row, with a short repr."""
 
     def __repr__(self) -> str:
         return f"<{sum(map(len, self))} images in {len(self)} row{'' if len(self) == 1 else 's'}>"
@@ -39,7 +39,7 @@ def images(
     rows : array_like of shape (images, height, width) or (images, pixels), or mapping of names to these
         One row or several, each with its name on the left. Flat images are square: 784 pixels are 28 x 28.
     titles : sequence, optional
-        What to write above each column, labels say.
+        The titles of the columns.
     limits : (float, float), optional
         The values of black and white; none: each row has its own, from its lowest to its highest value.
     ax : Axes, optional
@@ -68,13 +68,13 @@ def images(
     named = rows if isinstance(rows, Mapping) else {"": rows}
     if not named:
         raise ValueError("rows must be an array of images or a mapping of names to these, got an empty one")
-    pictures = [_pictures(one, f"rows[{name!r}]" if name else "rows") for name, one in named.items()]
-    limits = None if limits is None else _limits(limits)
+    pictures = [_validate_images(one, f"rows[{name!r}]" if name else "rows") for name, one in named.items()]
+    limits = None if limits is None else _validate_limits(limits)
     columns = max(map(len, pictures))
     if titles is not None and len(titles) != columns:
         raise ValueError(f"titles has {len(titles)} entries but the longest row has {columns} images")
     pitch, ratio = 1 + GAP, max(row.shape[1] / row.shape[2] for row in pictures)
-    ax = axes_or_new(ax, (INCH * columns + 1.0, INCH * ratio * len(pictures) + 0.4))
+    ax = get_axes(ax, (INCH * columns + 1.0, INCH * ratio * len(pictures) + 0.4))
     drawn = ImageRows()
     for i, row in enumerate(pictures):
         low, high = (float(row.min()), float(row.max())) if limits is None else limits
@@ -98,7 +98,7 @@ def images(
     return drawn
 
 
-def _pictures(one: ArrayLike, name: str) -> FloatArray:
+def _validate_images(one: ArrayLike, name: str) -> FloatArray:
     row = validation.real_array(one, name, np.dtype(np.float64))
     accepted = f"{name} must have shape (images, height, width) or (images, pixels)"
     if row.ndim not in (2, 3) or 0 in row.shape:
@@ -111,7 +111,7 @@ def _pictures(one: ArrayLike, name: str) -> FloatArray:
     return row.reshape(len(row), side, side)
 
 
-def _limits(limits: tuple[float, float]) -> tuple[float, float]:
+def _validate_limits(limits: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = limits
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The plane of a picture: where points of any dimension are drawn."""
+"""The plane in which points of any dimension are drawn."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray
 
 PROJECTED = "projection onto two principal axes"
-ROWS = 1024  # that are looked at together: a trajectory of images fills memory once, not four times
-CROWDED = 0.01  # of its numbers: a window that is narrower takes many digits to write
+ROWS = 1024  # per chunk: keeps temporary arrays small for trajectories of images
+CROWDED = 0.01  # fraction of the coordinates below which a window needs long tick labels
 MARGIN = 1.08  # of a window around its points
 
 
 class Window(NamedTuple):
-    """The square that a picture shows."""
+    """The visible square of a plot."""
 
     left: float
     right: float
@@ -47,12 +47,12 @@ class Window(NamedTuple):
         return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
 
     def apply(self, ax: Axes) -> None:
-        """Let the axes show this square, undistorted."""
+        """Set the limits of the axes to this square, with equal scales."""
         ax.set_xlim(self.left, self.right)
         ax.set_ylim(self.bottom, self.top)
         ax.set_aspect("equal", adjustable="box")
         if self.right - self.left < CROWDED * max(abs(self.left), abs(self.right)):
-            ax.xaxis.set_major_locator(MaxNLocator(2))  # numbers of so many digits have no room beside a third one
+            ax.xaxis.set_major_locator(MaxNLocator(2))  # long labels leave no room for a third tick
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Plane:
     symbol: str
 
     @classmethod
-    def of(cls, points: FloatArray, symbol: str) -> Self:
+    def from_points(cls, points: FloatArray, symbol: str) -> Self:
         """Return the plane for points of shape (..., dim)."""
         dim = points.shape[-1]
         if dim <= 2:
@@ -77,7 +77,7 @@ class Plane:
         scale = float(max((flat.max(axis=0) - origin).max(), (origin - flat.min(axis=0)).max())) or 1.0
         spread = np.zeros((dim, dim))
         for start in range(0, len(flat), ROWS):
-            centred = (flat[start : start + ROWS] - origin) / scale  # squares of it are numbers
+            centred = (flat[start : start + ROWS] - origin) / scale  # scaled, so that squares are finite
             spread += centred.T @ centred
         _, vectors = np.linalg.eigh(spread)  # in the order of increasing variance
         axes = vectors[:, [-1, -2]].T
@@ -90,7 +90,7 @@ class Plane:
 
     @property
     def note(self) -> str:
-        """What a title has to say about the plane."""
+        """The note on the projection for a title, or an empty string."""
         return PROJECTED if self.dim > 2 else ""
 
     def coordinates(self, points: FloatArray) -> FloatArray:
@@ -104,14 +104,14 @@ class Plane:
         return points
 
     def label(self, ax: Axes) -> None:
-        """Name the axes."""
+        """Set the labels of the axes."""
         if self.dim > 2:
             ax.set_xlabel("first principal axis")
             ax.set_ylabel("second principal axis")
             return
         numbers = ax.xaxis.get_major_formatter()
         numbers.set_locs(ax.get_xticks().tolist())
-        # What all numbers have in common stands below them, a line of 15 points where the name would be.
+        # A common offset of the tick labels takes a line of 15 points below them.
         room = 15.0 if numbers.get_offset() else None
         ax.set_xlabel(f"${self.symbol}_1$" if self.dim == 2 else f"${self.symbol}$", labelpad=room)
         if self.dim == 2:
@@ -120,8 +120,8 @@ class Plane:
             ax.set_yticks([])
 
 
-def features(X: ArrayLike) -> FloatArray:
-    """Return data as rows of at least one number."""
+def validate_features(X: ArrayLike) -> FloatArray:
+    """Return data as rows of at least one finite number."""
     rows = validation.real_array(X, "X", np.dtype(np.float64))
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(

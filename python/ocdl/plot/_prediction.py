@@ -1,4 +1,4 @@
-"""What a model predicts, behind the points."""
+"""Plot the predictions of a model behind the points."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation
-from ocdl.base.names import counted
-from ocdl.plot._axes import axes_or_new, legend_beside
-from ocdl.plot._model import flow_of
-from ocdl.plot._plane import Plane, Window, features
+from ocdl.base.names import pluralise
+from ocdl.plot._axes import add_legend, get_axes
+from ocdl.plot._model import resolve_model
+from ocdl.plot._plane import Plane, Window, validate_features
 from ocdl.plot._scene import Scene, draw_background, draw_points
 
 
@@ -27,8 +27,8 @@ def prediction(
     """Draw the points, and behind them the classifier.
 
     The probability of two classes fades from blue through white at 1/2 to red; of several, the most probable one has
-    its colour, the fainter the less sure it is. A line divides the classes. With more than two features there is no
-    plane to draw the classifier in: the points are projected onto their principal axes, and the title says so.
+    its colour, fainter where the model is less certain. A line divides the classes. With more than two features the
+    classifier is not drawn: the points are projected onto their principal axes, and the title says so.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def prediction(
         read as those of a training with cross entropy.
     X : array_like of shape (samples, features)
     y : array_like of shape (samples,)
-        Labels as the model knows them; for a network 0, 1, ...
+        Labels of the model; for a network 0, 1, ...
     resolution : int
         Pixels of the background along an axis.
     legend, ax
@@ -63,26 +63,26 @@ def prediction(
     >>> scene.background.get_clim()
     (0.0, 1.0)
     """
-    flow = flow_of(model)
-    rows = features(X)
+    flow = resolve_model(model)
+    rows = validate_features(X)
     numbers = flow.classes.numbers(y, len(rows))
     legend = validation.boolean(legend, "legend")
-    resolution = validation.integer(resolution, "resolution", least=2)
-    plane = Plane.of(rows, "x")
+    resolution = validation.integer(resolution, "resolution", minimum=2)
+    plane = Plane.from_points(rows, "x")
     positions = plane.coordinates(rows)
     window = Window.around(positions)
-    flow.predicted(X)  # data that does not fit is refused before a figure is made
-    ax = axes_or_new(ax)
+    flow.probabilities(X)  # refuses data that do not fit, before a figure is created
+    ax = get_axes(ax)
     background: AxesImage | None = None
     boundary: list[QuadContourSet] = []
     if plane.dim <= 2:
         background, boundary = draw_background(
-            ax, window, lambda pixels: flow.predicted(plane.points(pixels)), flow.classes, resolution
+            ax, window, lambda pixels: flow.probabilities(plane.points(pixels)), flow.classes, resolution
         )
     points = draw_points(ax, positions, numbers, flow.classes)
     window.apply(ax)
     plane.label(ax)
-    reason = f"{plane.note}\nno background: the classifier takes {counted(plane.dim, 'feature')}"
+    reason = f"{plane.note}\nno background: the classifier takes {pluralise(plane.dim, 'feature')}"
     ax.set_title(reason if background is None else "", fontsize="small")
-    legend_beside(ax, legend)
+    add_legend(ax, legend)
     return Scene(ax, points, background, boundary)

@@ -1,4 +1,4 @@
-"""Points in front of the classifier that tells them apart."""
+"""Draw points in front of the predictions of a classifier."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ocdl.plot._classes import Classes
 from ocdl.plot._plane import Window
 
 ORDINARY = 3.0  # inches; smaller axes have smaller points
-STRENGTH = 0.48  # of a background where it is certain, so that points of its colour stand out
+STRENGTH = 0.48  # of the background where a prediction is certain, so that points stand out
 
 
 class Scene(NamedTuple):
-    """What a picture of points consists of.
+    """The artists of plotted points.
 
     Attributes
     ----------
@@ -56,8 +56,8 @@ class Scene(NamedTuple):
     boundary: list[QuadContourSet]
 
     def __repr__(self) -> str:
-        shown = sum(np.shape(points.get_offsets())[0] for points in self.points)
-        return f"<Scene: {shown:,} points of {len(self.points)} classes>"
+        count = sum(np.shape(points.get_offsets())[0] for points in self.points)
+        return f"<Scene: {count:,} points of {len(self.points)} classes>"
 
 
 def draw_points(ax: Axes, positions: FloatArray, numbers: LabelArray, classes: Classes) -> list[PathCollection]:
@@ -69,7 +69,7 @@ def draw_points(ax: Axes, positions: FloatArray, numbers: LabelArray, classes: C
     drawn: list[PathCollection] = []
     for i, (colour, marker, label) in enumerate(looks):
         style = MarkerStyle(marker)
-        points = _InTurns(
+        points = _InterleavedPoints(
             [style.get_path().transformed(style.get_transform())],
             [size],
             offsets=positions[numbers == i],
@@ -87,7 +87,7 @@ def draw_points(ax: Axes, positions: FloatArray, numbers: LabelArray, classes: C
     return drawn
 
 
-class _InTurns(PathCollection):
+class _InterleavedPoints(PathCollection):
     """The points of a class. The last class draws those of all in turns, so that none hides another.
 
     Each turn begins with another class and is half of the points that are left, from everywhere: what is drawn last is
@@ -120,34 +120,36 @@ def draw_background(
     """Draw the probabilities, (pixels, classes) of the pixels' coordinates, fading to white where nothing is sure."""
     p = probabilities(window.grid(resolution)).reshape(resolution, resolution, len(classes))
     if len(classes) == 2:
-        image = ax.imshow(p[..., 1], cmap=_fading(classes), vmin=0, vmax=1, extent=window, origin="lower", zorder=0)
-        return image, _level(ax, window, p[..., 1] - 0.5)
-    image = ax.imshow(_winners(p, classes), extent=window, origin="lower", zorder=0)
+        image = ax.imshow(
+            p[..., 1], cmap=_make_colour_map(classes), vmin=0, vmax=1, extent=window, origin="lower", zorder=0
+        )
+        return image, _draw_level(ax, window, p[..., 1] - 0.5)
+    image = ax.imshow(_class_colours(p, classes), extent=window, origin="lower", zorder=0)
     lines = []
     for i in range(len(classes)):
-        lines += _level(ax, window, p[..., i] - np.delete(p, i, axis=-1).max(axis=-1))
+        lines += _draw_level(ax, window, p[..., i] - np.delete(p, i, axis=-1).max(axis=-1))
     return image, lines
 
 
-def _fading(classes: Classes) -> LinearSegmentedColormap:
-    low, high = (_mixed_with_white(colour, np.array(STRENGTH)) for colour in classes.colours)
+def _make_colour_map(classes: Classes) -> LinearSegmentedColormap:
+    low, high = (_mix_with_white(colour, np.array(STRENGTH)) for colour in classes.colours)
     return LinearSegmentedColormap.from_list("ocdl", [tuple(low), (1.0, 1.0, 1.0), tuple(high)])
 
 
-def _winners(p: FloatArray, classes: Classes) -> FloatArray:
+def _class_colours(p: FloatArray, classes: Classes) -> FloatArray:
     """Return the colour of the most probable class, the whiter the closer its probability is to the lowest possible."""
-    least = 1 / len(classes)
-    sureness = (p.max(axis=-1) - least) / (1 - least)
-    colours = [_mixed_with_white(colour, STRENGTH * sureness) for colour in classes.colours]
+    lowest = 1 / len(classes)
+    sureness = (p.max(axis=-1) - lowest) / (1 - lowest)
+    colours = [_mix_with_white(colour, STRENGTH * sureness) for colour in classes.colours]
     return np.take_along_axis(np.stack(colours, axis=-1), p.argmax(axis=-1)[..., None, None], axis=-1)[..., 0]
 
 
-def _mixed_with_white(colour: str, share: FloatArray) -> FloatArray:
+def _mix_with_white(colour: str, share: FloatArray) -> FloatArray:
     mixed: FloatArray = 1 - share[..., None] * (1 - np.array(to_rgb(colour)))
     return mixed
 
 
-def _level(ax: Axes, window: Window, values: FloatArray) -> list[QuadContourSet]:
+def _draw_level(ax: Axes, window: Window, values: FloatArray) -> list[QuadContourSet]:
     """Draw the line where the values are 0, if there is one."""
     if not values.min() < 0 < values.max():
         return []

@@ -1,4 +1,4 @@
-"""The points on their way through the layers."""
+"""Plot the points after some of the layers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from matplotlib.figure import Figure, SubFigure
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation
-from ocdl.plot._axes import add_grid, figure_or_new, readable, spread
-from ocdl.plot._model import flow_of
+from ocdl.plot._axes import add_grid, enlarge_legend_markers, evenly_spaced, get_figure
+from ocdl.plot._model import resolve_model
 from ocdl.plot._plane import Plane, Window
 from ocdl.plot._scene import Scene
 from ocdl.plot._transformation import draw_states
@@ -68,26 +68,26 @@ def snapshots(
     >>> [panel.ax.get_title() for panel in panels]
     ['layer 0', 'layer 5', 'layer 10']
     """
-    flow = flow_of(model)
-    chosen = chosen_layers(layers, flow.network.n_layers)
-    states = flow.states(X)[chosen]
+    flow = resolve_model(model)
+    selected = resolve_layers(layers, flow.network.n_layers)
+    states = flow.states(X)[selected]
     numbers = flow.classes.numbers(y, states.shape[1])
     legend, same_limits = validation.boolean(legend, "legend"), validation.boolean(same_limits, "same_limits")
-    resolution = validation.integer(resolution, "resolution", least=2)
-    plane = Plane.of(states, "y")
+    resolution = validation.integer(resolution, "resolution", minimum=2)
+    plane = Plane.from_points(states, "y")
     positions = plane.coordinates(states)
     if same_limits:
-        windows = [Window.around(positions)] * len(chosen)
+        windows = [Window.around(positions)] * len(selected)
     else:
         windows = [Window.around(of_layer) for of_layer in positions]
-    columns = min(len(chosen), LONGEST_ROW)
-    rows = math.ceil(len(chosen) / columns)
-    fig = figure_or_new(fig, (PANEL * columns, PANEL * rows + 0.6))
+    columns = min(len(selected), LONGEST_ROW)
+    rows = math.ceil(len(selected) / columns)
+    fig = get_figure(fig, (PANEL * columns, PANEL * rows + 0.6))
     scenes = []
-    for i, ax in enumerate(add_grid(fig, rows, columns, len(chosen))):
-        over_classifier = resolution if chosen[i] == flow.network.n_layers else None
+    for i, ax in enumerate(add_grid(fig, rows, columns, len(selected))):
+        over_classifier = resolution if selected[i] == flow.network.n_layers else None
         scenes.append(draw_states(ax, flow, plane, states[i], numbers, windows[i], over_classifier))
-        ax.set_title(f"layer {chosen[i]}", fontsize="medium")
+        ax.set_title(f"layer {selected[i]}", fontsize="medium")
         ax.tick_params(labelsize="x-small", labelleft=i % columns == 0 or not same_limits)
         if plane.dim == 1:
             ax.set_yticks([])
@@ -95,14 +95,16 @@ def snapshots(
         fig.suptitle(plane.note, fontsize="small")
     if legend:
         columns = min(len(flow.classes), LONGEST_ROW)
-        readable(fig.legend(handles=scenes[0].points, loc="outside lower center", ncols=columns, frameon=False))
+        enlarge_legend_markers(
+            fig.legend(handles=scenes[0].points, loc="outside lower center", ncols=columns, frameon=False)
+        )
     return scenes
 
 
-def chosen_layers(layers: int | Sequence[int], n_layers: int) -> list[int]:
+def resolve_layers(layers: int | Sequence[int], n_layers: int) -> list[int]:
     """Return the layers to show, each a number from 0 to N."""
     if not isinstance(layers, (Sequence, np.ndarray)) or isinstance(layers, str):
-        return spread(validation.integer(layers, "layers", least=1), n_layers)
+        return evenly_spaced(validation.integer(layers, "layers", minimum=1), n_layers)
     if len(layers) == 0:
         raise ValueError(f"layers must name at least one layer from 0 to {n_layers}, got none")
     return [validation.integer_up_to(layer, f"layers[{i}]", n_layers + 1) for i, layer in enumerate(layers)]

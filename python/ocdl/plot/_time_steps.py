@@ -1,4 +1,4 @@
-"""The time steps of the layers, of several networks side by side."""
+"""Plot the time steps of one or several networks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray
 from ocdl.model.controls import Controls
-from ocdl.plot._axes import axes_or_new
+from ocdl.plot._axes import get_axes
 from ocdl.plot._classes import OKABE_ITO
 from ocdl.training.history import History
 
@@ -24,7 +24,7 @@ GROUP = 0.84  # width of the bars of a layer
 
 
 class Bars(NamedTuple):
-    """What a picture of time steps consists of.
+    """The artists of plotted time steps.
 
     Attributes
     ----------
@@ -87,9 +87,9 @@ def time_steps(
     named = steps if isinstance(steps, Mapping) else {"": steps}
     if not named:
         raise ValueError("steps must be an array, Controls, a History or a mapping of names to these, got an empty one")
-    values = [_steps_of(one, f"steps[{name!r}]" if name else "steps") for name, one in named.items()]
+    values = [_get_steps(one, f"steps[{name!r}]" if name else "steps") for name, one in named.items()]
     legend = validation.boolean(legend, "legend")
-    ax = axes_or_new(ax, WIDE, "constrained")
+    ax = get_axes(ax, WIDE, "constrained")
     width = GROUP / len(values)
     ax.axhline(0, color="0.2", linewidth=0.8, zorder=2)
     drawn = []
@@ -117,7 +117,7 @@ def time_steps(
     return Bars(ax, drawn)
 
 
-def _steps_of(one: Any, name: str) -> FloatArray:
+def _get_steps(one: Any, name: str) -> FloatArray:
     if isinstance(one, Controls):
         one = one.h
     elif isinstance(one, History):

@@ -1,4 +1,4 @@
-"""Where the flow has taken the points, over the linear classifier."""
+"""Plot the transformed points over the linear classifier."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray, LabelArray
-from ocdl.plot._axes import axes_or_new, legend_beside
-from ocdl.plot._model import TrainedFlow, flow_of
+from ocdl.plot._axes import add_legend, get_axes
+from ocdl.plot._model import TrainedFlow, resolve_model
 from ocdl.plot._plane import Plane, Window
 from ocdl.plot._scene import Scene, draw_background, draw_points
 
@@ -26,9 +26,9 @@ def transformation(
 ) -> Scene:
     """Draw the points at time T over the linear classifier W y + mu, in the plane of the state.
 
-    A state with more than two components, an augmented one say, is projected onto the first two principal axes of the
-    points, and the title says so; the classifier is then drawn as it is on the plane of these axes through the mean of
-    the points, and a point off that plane may be classified differently.
+    A state with more than two components, such as an augmented one, is projected onto the first two principal axes of
+    the points, and the title says so; the classifier is then drawn on the plane of these axes through the mean of the
+    points, and a point off that plane may be classified differently.
 
     Parameters
     ----------
@@ -55,17 +55,17 @@ def transformation(
     >>> scene.ax.get_title()
     'projection onto two principal axes'
     """
-    flow = flow_of(model)
+    flow = resolve_model(model)
     states = flow.states(X)[-1]
     numbers = flow.classes.numbers(y, len(states))
     legend = validation.boolean(legend, "legend")
-    resolution = validation.integer(resolution, "resolution", least=2)
-    plane = Plane.of(states, "y")
-    ax = axes_or_new(ax)
+    resolution = validation.integer(resolution, "resolution", minimum=2)
+    plane = Plane.from_points(states, "y")
+    ax = get_axes(ax)
     scene = draw_states(ax, flow, plane, states, numbers, Window.around(plane.coordinates(states)), resolution)
     plane.label(ax)
     ax.set_title(plane.note, fontsize="small")
-    legend_beside(ax, legend)
+    add_legend(ax, legend)
     return scene
 
 
@@ -78,12 +78,12 @@ def draw_states(
     window: Window,
     resolution: int | None,
 ) -> Scene:
-    """Draw states of shape (samples, dim) over the linear classifier; without it where no resolution is given."""
+    """Draw states of shape (samples, dim), over the linear classifier if a resolution is given."""
     background: AxesImage | None = None
     boundary: list[QuadContourSet] = []
     if resolution is not None:
         background, boundary = draw_background(
-            ax, window, lambda pixels: flow.classified(pixels, plane), flow.classes, resolution
+            ax, window, lambda pixels: flow.plane_probabilities(pixels, plane), flow.classes, resolution
         )
     points = draw_points(ax, plane.coordinates(states), numbers, flow.classes)
     window.apply(ax)

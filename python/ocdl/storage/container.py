@@ -2,8 +2,8 @@
 
 Its ``__metadata__`` has five texts: ``format`` is "ocdl", ``format_version`` a whole number, ``kind`` "model" or
 "checkpoint", ``description`` JSON, and ``sha256`` the digest of the whole file with 64 zeros in the digest's place: no
-byte can change unnoticed. A digest is no signature. A file by an enemy has one that is right, so that everything behind
-it is checked as well, and no file costs more memory than twice its size and 16 MB.
+byte can change unnoticed. A digest is no signature: an attacker can write a file with a valid digest. So all contents
+are checked as well, and reading takes at most twice the size of the file and 16 MB of memory.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocdl.base import validation
-from ocdl.storage.disk import open_at_once, replace_file
-from ocdl.storage.signatures import look_of
+from ocdl.storage.disk import open_nonblocking, replace_file
+from ocdl.storage.signatures import recognise_format
 
 FilePath = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
 
-FORMAT_VERSION = 1  # what is written; older versions are read through migrations
-KINDS = {"model": "load it with ocdl.load(path)", "checkpoint": "resume it with ocdl.train(resume=path)"}
+FORMAT_VERSION = 1  # the version that is written; migrations convert older ones
+KINDS = {"model": "it holds a network, not a training", "checkpoint": "a training resumes from it"}
 METADATA = ("format", "format_version", "kind", "description", "sha256")
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8"}
 NO_DIGEST = "0" * 64
-DIGEST_FIELD = '"sha256":"'  # nothing else in a header looks like this: quotes inside of texts are escaped
+DIGEST_FIELD = '"sha256":"'  # unique in a header: quotes inside texts are escaped
 
-# Limits on a header, and on the description in it, that keep what they become in memory below 16 MB.
+# Limits on a header and its description that keep the parsed objects below 16 MB of memory.
 LARGEST_HEADER = 2**20
-FIRST_BYTES = 4096  # of a file that is none, to say what it looks like
-MOST_TOKENS = 100_000
+FIRST_BYTES = 4096  # of a foreign file, to recognise its format
+MAX_TOKENS = 100_000
 DEEPEST_NESTING = 32
-MOST_DIGITS = 1000
-LARGEST_NUMBER = 10**MOST_DIGITS
-TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)  # it reads every character once
+MAX_DIGITS = 1000
+LARGEST_NUMBER = 10**MAX_DIGITS
+TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)  # linear time: each character is read once
 
 
 Migration = Callable[[dict[str, Any], Arrays], None]
 
 
 class Contents(NamedTuple):
-    """What stands in a file, as the present version writes it, and the version that wrote it."""
+    """The contents of a file in the current format, and the version that the file was written in."""
 
     description: dict[str, Any]
     arrays: Arrays
@@ -57,7 +57,7 @@ class Contents(NamedTuple):
 
 
 class ModelFileError(ValueError):
-    """A file that is damaged, truncated, foreign or newer, or whose contents do not fit together; it says which.
+    """A file is damaged, truncated, foreign or too new, or its contents are inconsistent; the message says which.
 
     Examples
     --------
@@ -73,9 +73,9 @@ class ModelFileError(ValueError):
 
 
 def write_container(path: FilePath, kind: str, description: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a file of this kind, whole or not at all.
+    """Write a file of this kind atomically.
 
-    The description is what JSON can hold; its keys name the offender in messages: ``metadata['accuracy'] must be
+    The description must be valid JSON; messages name the key: ``metadata['accuracy'] must be
     finite, got nan``. The arrays have a type in `DTYPES` and names in ASCII.
     """
     name = os.fsdecode(path)
@@ -83,51 +83,51 @@ def write_container(path: FilePath, kind: str, description: Mapping[str, Any], a
     for key, value in description.items():
         _require_json(value, key, nesting=2)
     text = json.dumps(description, allow_nan=False)
-    _parsed(text, "the description")
+    _parse_json(text, "the description")
     from safetensors.numpy import save as serialise
 
     metadata = dict(zip(METADATA, ("ocdl", str(FORMAT_VERSION), kind, text, NO_DIGEST), strict=True))
-    data = memoryview(serialise({key: _little_endian(key, array) for key, array in arrays.items()}, metadata))
+    data = memoryview(serialise({key: _to_little_endian(key, array) for key, array in arrays.items()}, metadata))
     start = 8 + int.from_bytes(data[:8], "little")
-    # safetensors writes the metadata in an order that changes from run to run; equal contents make equal files.
+    # safetensors writes the metadata in a random order; sorting makes files with equal contents equal.
     header = json.dumps(json.loads(bytes(data[8:start])), sort_keys=True, separators=(",", ":")).encode("ascii")
     header += b" " * (-len(header) % 8)
     if len(header) > LARGEST_HEADER:
         raise ValueError(f"the description makes a header of {len(header)} bytes; {LARGEST_HEADER} are accepted")
     front = len(header).to_bytes(8, "little") + header
-    place = front.index((DIGEST_FIELD + NO_DIGEST).encode()) + len(DIGEST_FIELD)
+    offset = front.index((DIGEST_FIELD + NO_DIGEST).encode()) + len(DIGEST_FIELD)
     digest = _sha256(front, data[start:]).encode()
-    replace_file(name, front[:place] + digest + front[place + len(NO_DIGEST) :], data[start:])
+    replace_file(name, front[:offset] + digest + front[offset + len(NO_DIGEST) :], data[start:])
 
 
 def read_container(path: FilePath, kind: str, migrations: Mapping[int, Migration] | None = None) -> Contents:
-    """Return description and arrays of a file of this kind; whatever is wrong with them raises a ModelFileError.
+    """Return description and arrays of a file of this kind; raise a ModelFileError if the file is invalid.
 
     A file of an older version goes through a chain of migrations: migration n changes the description and the arrays
-    of version n, in place, to those of version n + 1. A version without a migration changed nothing.
+    of version n, in place, to those of version n + 1. No migration is needed where nothing changed.
     """
     name = os.fsdecode(path)
     kind = validation.choice(kind, "kind", KINDS)
-    with open(name, "rb", opener=open_at_once) as file:
+    with open(name, "rb", opener=open_nonblocking) as file:
         try:
-            data, metadata = _read(file)
+            data, metadata = _read_file(file)
             if metadata["kind"] != kind:
                 advice = KINDS.get(metadata["kind"], f"this ocdl knows {', '.join(KINDS)}")
                 raise ValueError(f"is a {metadata['kind']:.80}, not a {kind}; {advice}")
-            arrays = _arrays(data)
+            arrays = _parse_arrays(data)
             del data
-            description = _parsed(metadata["description"], "is malformed: its description")
+            description = _parse_json(metadata["description"], "is malformed: its description")
             if not isinstance(description, dict):
                 raise ValueError(f"is malformed: its description must be a dict, got {type(description).__name__}")
             version = int(metadata["format_version"])
             migrate(description, arrays, version, migrations or {})
         except ValueError as error:
-            raise refusal(path, str(error)) from error
+            raise file_error(path, str(error)) from error
     return Contents(description, arrays, version)
 
 
 def migrate(description: dict[str, Any], arrays: Arrays, version: int, migrations: Mapping[int, Migration]) -> None:
-    """Change the contents of a file of an older version to those of the present one, a version at a time."""
+    """Convert the contents of an older version to the current one, one version at a time."""
     try:
         for old in range(version, FORMAT_VERSION):
             if old in migrations:
@@ -136,8 +136,8 @@ def migrate(description: dict[str, Any], arrays: Arrays, version: int, migration
         raise ValueError(f"is malformed: it is none of version {version}: {error!s:.300}") from error
 
 
-def exact_record(value: object, name: str, expected: list[str] | tuple[str, ...]) -> dict[str, Any]:
-    """Return a dict that has exactly the expected keys."""
+def require_keys(value: object, name: str, expected: list[str] | tuple[str, ...]) -> dict[str, Any]:
+    """Return a dict, which must have exactly the expected keys."""
     if not isinstance(value, dict):
         raise ValueError(f"{name} must be a dict, got {type(value).__name__}")
     missing = [key for key in expected if key not in value]
@@ -149,13 +149,13 @@ def exact_record(value: object, name: str, expected: list[str] | tuple[str, ...]
     return value
 
 
-def refusal(path: FilePath, reason: str) -> ModelFileError:
-    """Return the error to raise for a file; the reason is what follows the name in a sentence."""
+def file_error(path: FilePath, reason: str) -> ModelFileError:
+    """Return the error for a file; the reason continues a sentence that begins with the path."""
     return ModelFileError(f"{os.fsdecode(path)!r} {reason:.600}")
 
 
-def _read(file: BinaryIO) -> tuple[bytes, dict[str, str]]:
-    """Return all bytes of a file and its metadata, once its size, its format, its version and its digest are right."""
+def _read_file(file: BinaryIO) -> tuple[bytes, dict[str, str]]:
+    """Return all bytes of a file and its metadata after checking size, format, version and digest."""
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
         raise ValueError("is no regular file; a model cannot be read from a pipe or a device")
@@ -165,42 +165,42 @@ def _read(file: BinaryIO) -> tuple[bytes, dict[str, str]]:
         raise ValueError(f"is truncated, or no ocdl file: it has {len(front)} bytes")
     start = 8 + int.from_bytes(front, "little")
     if start - 8 > LARGEST_HEADER:
-        look = look_of(front + file.read(FIRST_BYTES))
+        look = recognise_format(front + file.read(FIRST_BYTES))
         raise ValueError(f"is no ocdl file{f': it looks like {look}' if look else ''}")
     front += file.read(start - 8)
     if len(front) < start:
         raise ValueError(f"is truncated: it has {len(front)} bytes, its header alone takes {start}")
-    metadata, length = _header(front[8:])
+    metadata, length = _parse_header(front[8:])
     if start + length != size:
         state = "truncated" if size < start + length else "damaged"
         raise ValueError(f"is {state}: it has {size} bytes where its header describes {start + length}")
-    place = front.find((DIGEST_FIELD + metadata["sha256"]).encode()) + len(DIGEST_FIELD)
+    offset = front.find((DIGEST_FIELD + metadata["sha256"]).encode()) + len(DIGEST_FIELD)
     file.seek(0)
     data = file.read(size)
     view = memoryview(data)
-    if _sha256(view[:place], NO_DIGEST.encode(), view[place + len(NO_DIGEST) :]) != metadata["sha256"]:
+    if _sha256(view[:offset], NO_DIGEST.encode(), view[offset + len(NO_DIGEST) :]) != metadata["sha256"]:
         raise ValueError("is damaged: its contents do not have the SHA-256 that it was written with")
     return data, metadata
 
 
-def _header(header: bytes) -> tuple[dict[str, str], int]:
-    """Return the metadata of a file that this version can read, and how many bytes of data the header describes."""
+def _parse_header(header: bytes) -> tuple[dict[str, str], int]:
+    """Return the metadata, which this version can read, and the number of data bytes that the header describes."""
     try:
-        tensors = _parsed(header.decode("ascii"), "it")
+        tensors = _parse_json(header.decode("ascii"), "it")
     except ValueError as error:
         raise ValueError(f"is damaged, or no ocdl file: its header is not what ocdl writes: {error}") from error
     metadata = tensors.pop("__metadata__", None) if isinstance(tensors, dict) else None
     if not isinstance(metadata, dict) or metadata.get("format") != "ocdl":
         raise ValueError("is no ocdl file: its header does not say that its format is ocdl")
-    found = metadata.get("format_version")
-    if not isinstance(found, str) or not re.fullmatch("[1-9][0-9]{0,8}", found):
-        raise ValueError(f"is malformed: its format_version must be a whole number, got {found!r:.80}")
-    if int(found) > FORMAT_VERSION:
+    given = metadata.get("format_version")
+    if not isinstance(given, str) or not re.fullmatch("[1-9][0-9]{0,8}", given):
+        raise ValueError(f"is malformed: its format_version must be a whole number, got {given!r:.80}")
+    if int(given) > FORMAT_VERSION:
         raise ValueError(
-            f"was written by a newer ocdl: its format has version {found}, this one reads {FORMAT_VERSION}; update ocdl"
+            f"was written by a newer ocdl: its format has version {given}, this one reads {FORMAT_VERSION}; update ocdl"
         )
     try:
-        exact_record(metadata, "its metadata", METADATA)
+        require_keys(metadata, "its metadata", METADATA)
         if not all(isinstance(text, str) for text in metadata.values()):
             raise ValueError("its metadata must be texts")
         if not re.fullmatch("[0-9a-f]{64}", metadata["sha256"]):
@@ -212,8 +212,8 @@ def _header(header: bytes) -> tuple[dict[str, str], int]:
         raise ValueError("is malformed: its header has an array without data_offsets") from error
 
 
-def _arrays(data: bytes) -> Arrays:
-    """Return the arrays in the bytes of a file, with memory of their own, in the byte order of the machine."""
+def _parse_arrays(data: bytes) -> Arrays:
+    """Return copies of the arrays in the bytes of a file, in native byte order."""
     from safetensors import SafetensorError, deserialize
 
     try:
@@ -232,8 +232,8 @@ def _arrays(data: bytes) -> Arrays:
     return arrays
 
 
-def _little_endian(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as safetensors stores it, if it is one that a file can hold."""
+def _to_little_endian(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array in the byte order of safetensors; refuse unsupported types."""
     if not name.isascii() or name == "__metadata__":
         raise ValueError(f"arrays must have names in ASCII other than '__metadata__', got {name!r}")
     if not isinstance(array, np.ndarray):
@@ -245,7 +245,7 @@ def _little_endian(name: str, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _require_json(value: object, name: str, nesting: int) -> None:
-    """Refuse what JSON cannot hold, or `read_container` would not read."""
+    """Refuse values that JSON cannot hold or `read_container` would refuse."""
     if nesting > DEEPEST_NESTING:
         raise ValueError(f"{name} is nested more than {DEEPEST_NESTING} deep, or contains itself")
     if isinstance(value, dict):
@@ -260,49 +260,53 @@ def _require_json(value: object, name: str, nesting: int) -> None:
         validation.real(value, name)
     elif isinstance(value, int):
         if abs(value) >= LARGEST_NUMBER:
-            raise ValueError(f"{name} must have at most {MOST_DIGITS} digits, got a larger number")
+            raise ValueError(f"{name} must have at most {MAX_DIGITS} digits, got a larger number")
     elif value is not None and not isinstance(value, str):
         advice = "; .tolist() converts it" if isinstance(value, (np.ndarray, np.generic)) else ""
         accepted = "text, a number, True, False, None, or a list or dict of them"
         raise TypeError(f"{name} must be {accepted}, got {type(value).__name__}{advice}")
 
 
-def _parsed(text: str, name: str) -> Any:
-    """Return what a JSON text says. Counting its tokens first bounds what it costs: memory and the stack."""
+def _parse_json(text: str, name: str) -> Any:
+    """Parse a JSON text. Tokens are counted first, which bounds memory and stack depth."""
     nesting = 0
     for count, token in enumerate(TOKEN.finditer(text)):
         mark = text[token.start()]
         nesting += (mark in "[{") - (mark in "]}")
         if nesting > DEEPEST_NESTING:
             raise ValueError(f"{name} is nested more than {DEEPEST_NESTING} deep")
-        if count == MOST_TOKENS:
-            raise ValueError(f"{name} has more than {MOST_TOKENS} texts, commas and brackets")
+        if count == MAX_TOKENS:
+            raise ValueError(f"{name} has more than {MAX_TOKENS} texts, commas and brackets")
     try:
         return json.loads(
-            text, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite, parse_int=_integer
+            text,
+            object_pairs_hook=_build_dict,
+            parse_float=_parse_finite,
+            parse_constant=_parse_finite,
+            parse_int=_parse_integer,
         )
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is no JSON that ocdl reads: {error}") from error
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _build_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in result:
             raise ValueError(f"{key!r:.80} occurs twice")
-        found[key] = value
-    return found
+        result[key] = value
+    return result
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     if not math.isfinite(float(text)):
         raise ValueError(f"{text:.80} is not finite")
     return float(text)
 
 
-def _integer(text: str) -> int:
-    if len(text.lstrip("-")) > MOST_DIGITS:
-        raise ValueError(f"a number has more than {MOST_DIGITS} digits")
+def _parse_integer(text: str) -> int:
+    if len(text.lstrip("-")) > MAX_DIGITS:
+        raise ValueError(f"a number has more than {MAX_DIGITS} digits")
     return int(text)
 
 

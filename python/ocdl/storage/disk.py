@@ -1,4 +1,4 @@
-"""Files on a disk: opened without waiting, replaced whole or not at all."""
+"""Open files without blocking, and replace them atomically."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from contextlib import suppress
 from typing import BinaryIO
 
 
-def open_at_once(name: str, flags: int) -> int:
-    """Open a file; a pipe without waiting for somebody who writes to it."""
+def open_nonblocking(name: str, flags: int) -> int:
+    """Open a file without blocking: a pipe without a writer would block."""
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def replace_file(path: str, *pieces: bytes | memoryview) -> None:
-    """Write a file under another name, and rename it once it is on the disk."""
-    mode = _mode_of_target(path)
+    """Write a temporary file, flush it to the disk and rename it to `path`."""
+    mode = _read_mode(path)
     folder, name = os.path.split(os.path.realpath(path))
     beginning = os.fsdecode(os.fsencode(name)[:200])  # file systems end a name at 255 bytes
     _remove_leftovers(folder, beginning)
     temporary = ""
     try:
-        with _locked_temporary(folder, beginning) as file:
+        with _open_locked_temporary(folder, beginning) as file:
             temporary = file.name
             if mode is not None:
                 os.chmod(temporary, mode)
@@ -40,7 +40,7 @@ def replace_file(path: str, *pieces: bytes | memoryview) -> None:
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror or str(error), path) from error
         raise
-    with suppress(OSError):  # the file is in its place; not every system can flush a folder
+    with suppress(OSError):  # the file is complete; some systems cannot flush a folder
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -48,30 +48,30 @@ def replace_file(path: str, *pieces: bytes | memoryview) -> None:
             os.close(descriptor)
 
 
-def _locked_temporary(folder: str, beginning: str) -> BinaryIO:
-    """Make a file of a new name, and lock it: while it is open, nobody takes it for a leftover."""
+def _open_locked_temporary(folder: str, beginning: str) -> BinaryIO:
+    """Create and lock a temporary file; the lock protects it from removal as a leftover."""
     while True:
         file = open(os.path.join(folder, f".{beginning}.{secrets.token_hex(8)}"), "xb")  # noqa: SIM115
-        with suppress(OSError):  # not every file system has locks; one without has no leftovers removed
+        with suppress(OSError):  # some file systems have no locks; leftovers stay there
             fcntl.flock(file.fileno(), fcntl.LOCK_EX)
         if os.path.lexists(file.name):
             return file
-        file.close()  # taken for a leftover before it was locked
+        file.close()  # removed as a leftover before it was locked
 
 
 def _remove_leftovers(folder: str, beginning: str) -> None:
-    """Remove what killed processes have left of this file: temporary files that nobody has locked."""
+    """Remove the unlocked temporary files that killed processes left."""
     pattern = re.compile(re.escape(f".{beginning}.") + "[0-9a-f]{16}")
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                with suppress(OSError), open(entry.path, "rb", opener=open_at_once) as file:
+                with suppress(OSError), open(entry.path, "rb", opener=open_nonblocking) as file:
                     fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
                     os.unlink(entry.path)
 
 
-def _mode_of_target(path: str) -> int | None:
-    """Return the permissions of the file to be replaced, None if there is none yet; refuse what is not a file."""
+def _read_mode(path: str) -> int | None:
+    """Return the permissions of the file to replace, None if it does not exist; refuse anything but a file."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:

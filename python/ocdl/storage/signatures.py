@@ -1,4 +1,4 @@
-"""What a file looks like that is none of ours, told by its first bytes."""
+"""Recognise the format of a foreign file by its first bytes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ SIGNATURES = {
     b"\x7fELF": "a program",
 }
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-LONGEST_CUT = 3  # bytes of a character of UTF-8 that the end of the first bytes may leave
+LONGEST_CUT = 3  # bytes of an incomplete UTF-8 character at the end
 
 
-def look_of(first: bytes) -> str:
-    """Return what a file looks like that begins with these bytes; nothing where that cannot be told."""
+def recognise_format(first: bytes) -> str:
+    """Describe the format of a file that begins with these bytes; empty if it is unknown."""
     for signature, meaning in SIGNATURES.items():
         if first.startswith(signature):
             return meaning
-    text = _text(first)
+    text = _decode_text(first)
     if not text:
         return ""
     beginning = text.lstrip("\ufeff \r\n")
@@ -36,12 +36,12 @@ def look_of(first: bytes) -> str:
     if beginning[:1] == "<":
         return "text in HTML or XML"
     line = beginning.partition("\n")[0]
-    found = [name for mark, name in SEPARATORS.items() if mark in line]
-    return f"text with {found[0]}, as tables have them" if found else "text"
+    separators = [name for mark, name in SEPARATORS.items() if mark in line]
+    return f"text with {separators[0]}, as tables have them" if separators else "text"
 
 
-def _text(first: bytes) -> str:
-    """Return the bytes as text, if they are some."""
+def _decode_text(first: bytes) -> str:
+    """Return the bytes as printable text; empty if they are none."""
     for cut in range(LONGEST_CUT + 1):
         try:
             text = first[: len(first) - cut].decode()

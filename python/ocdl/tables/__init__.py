@@ -1,1 +1,1 @@
-"""Tables: files of samples, what their columns become in numbers, and models that know both."""
+"""Tables: reading files of samples, encoding their columns as numbers, and models of tables."""

@@ -1,23 +1,23 @@
-"""What a column is - numbers, booleans, dates or texts - and the numbers that it becomes."""
+"""The kind of a column (numbers, booleans, dates or texts), and its encoding as numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ocdl.base.validation import FloatArray, LabelArray
-from ocdl.tables.dialect import GROUPED, MISSING, NUMBER, OTHER_MARK
-from ocdl.tables.sheet import Sheet, TableError
+from ocdl.tables.dialect import MISSING, parse_number
+from ocdl.tables.frame import TableError, TableFrame
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_VALUES = 50  # of a column of texts
-SHARE_OF_NUMBERS = 0.9  # of the cells, from which on the others count as missing
+MAX_VALUES = 50  # of a column of texts that is one-hot encoded, unless the user says another number
+MIN_FRACTION_OF_NUMBERS = 0.9  # of the cells, from which on the others count as missing
 DATES = (
     *("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%m/%d/%y", "%d-%m-%Y"),
     *("%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
@@ -25,118 +25,196 @@ DATES = (
     *("%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p"),
 )
 BOOLEANS = {"true": 1.0, "false": 0.0}
-NOTHING, STRANGE = "no values", "neither numbers nor texts nor dates"  # why a column is left out
-INFINITE = ("inf", "infinity")
+NO_VALUES, UNUSABLE = "no values", "neither numbers nor texts nor dates"  # why a column is left out
+ALL_DIFFERENT = "nearly every row has a different text"
+MAX_UNIQUE = 0.9  # of the rows: more texts than that which occur once say nothing
+MIN_DATES = 10  # different ones, from which on cycles are considered
+# Cycles of dates in days: what month, weekday and hour say, without a jump at their ends.
+CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A column that a model takes, and what it becomes.
+    """A column that a model takes, and its encoding.
 
     Attributes
     ----------
     name, position
         Of the column in the table that was learned from.
-    kind : {"number", "boolean", "date", "text"}
-        A date becomes days since 1970; a text as many numbers as there are `values`, one of them 1 and the others 0.
-    fill : float or None
-        What a missing cell counts as; None: there must be none. A missing text is all zeros.
-    mean, scale : float
-        A number x becomes (x - mean) / scale.
+    kind : {"number", "boolean", "date", "text", "code"}
+        A code is a number that names a category; it is encoded as a text.
     values : tuple of str
-        The texts.
+        Of a text that is one-hot encoded: as many numbers as values, one of them 1 and the others 0; a missing text is
+        all zeros.
+    n_means : int
+        Of a text with too many values: the number of target means that it becomes. 0: it is one-hot encoded.
     format : str
         How dates are written.
+    cycles : tuple of str
+        Those that a date becomes the cosine and the sine of, beside the days since 1970.
     missing : tuple of str
         Texts that count as missing cells, besides the usual ones.
+    has_indicator : bool
+        Whether another number says that the cell is missing.
     """
 
     name: str
     position: int
     kind: str = "number"
-    fill: float | None = None
-    mean: float = 0.0
-    scale: float = 1.0
     values: tuple[str, ...] = ()
+    n_means: int = 0
     format: str = ""
+    cycles: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    has_indicator: bool = False
 
     @property
-    def width(self) -> int:
-        """How many numbers a cell becomes."""
-        return len(self.values) if self.kind == "text" else 1
+    def is_category(self) -> bool:
+        """Whether the cells are taken as texts."""
+        return self.kind in ("text", "code")
+
+    @property
+    def is_one_hot(self) -> bool:
+        """Whether a cell becomes zeros and ones."""
+        return self.is_category and not self.n_means
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers a cell becomes, without an indicator."""
+        if self.is_category:
+            return self.n_means or len(self.values)
+        return 1 + 2 * len(self.cycles)
+
+    @property
+    def number_names(self) -> list[str]:
+        """Names for these numbers."""
+        if self.is_one_hot:
+            return [f"{self.name}_{value}" for value in self.values]
+        if self.n_means > 1:
+            return [f"{self.name}_mean_{i}" for i in range(self.n_means)]
+        if self.n_means:
+            return [f"{self.name}_mean"]
+        return [self.name, *(f"{self.name}_{cycle}_{part}" for cycle in self.cycles for part in ("cos", "sin"))]
 
 
-def recognised(sheet: Sheet, name: str) -> Feature | str:
-    """Return what a column is, or why it cannot be used."""
+def infer_feature(
+    frame: TableFrame, name: str, *, categorical: Collection[str] = (), max_categories: int = MAX_VALUES
+) -> Feature | str:
+    """Return what a column is, or why it cannot be used.
+
+    A text of more than `max_categories` values has none of them yet, and no target means.
+    """
     from pandas.api import types
 
-    column, position = sheet.frame[name], sheet.position(name)
+    column, position = frame.data[name], frame.position(name)
     if isinstance(column.dtype, _categorical()):
         column = column.astype(object)
     if column.isna().all():
-        return NOTHING
+        return NO_VALUES
     if types.is_bool_dtype(column.dtype):
         return Feature(name, position, "boolean")
     if types.is_complex_dtype(column.dtype):
-        return STRANGE
-    if types.is_numeric_dtype(column.dtype):
+        return UNUSABLE
+    if types.is_numeric_dtype(column.dtype) and name not in categorical:
         return Feature(name, position)
     if types.is_datetime64_any_dtype(column.dtype):
-        return Feature(name, position, "date", format=DATES[0])
+        return Feature(name, position, "date", format=DATES[0], cycles=_cycles(_days_of(column)))
     kind = types.infer_dtype(column, skipna=True)
     if kind == "boolean":
         return Feature(name, position, "boolean")
     if kind in ("date", "datetime", "datetime64"):
-        return Feature(name, position, "date", format=DATES[0])
+        feature = Feature(name, position, "date", format=DATES[0])
+        return replace(feature, cycles=_cycles(_dates(frame, feature, name)))
+    if name in categorical and kind not in ("string", "empty", "mixed"):
+        codes, texts = factorize_texts(frame, name, "code")
+        return _category(name, position, "code", codes, [text for text in texts if text not in MISSING], max_categories)
     if kind in ("integer", "floating", "mixed-integer-float", "decimal"):
         return Feature(name, position)
     if kind not in ("string", "empty"):
-        return STRANGE
-    return _recognised_by_texts(sheet, name, *distinct(sheet, name))
+        return UNUSABLE
+    codes, texts = factorize_texts(frame, name)
+    if name in categorical:
+        present = [text for text in texts if text not in MISSING]
+        return _category(name, position, "text", codes, present, max_categories) if present else NO_VALUES
+    return _infer_from_texts(frame, name, codes, texts, max_categories)
 
 
-def _recognised_by_texts(sheet: Sheet, name: str, codes: LabelArray, texts: list[str]) -> Feature | str:
-    position, present = sheet.position(name), [text for text in texts if text not in MISSING]
+def _category(
+    name: str, position: int, kind: str, codes: LabelArray, present: list[str], max_categories: int
+) -> Feature | str:
+    if len(present) <= max_categories:
+        return Feature(name, position, kind, values=tuple(sorted(present)))
+    counts = np.bincount(codes[codes >= 0])
+    if np.sum(counts == 1) > MAX_UNIQUE * np.sum(counts):
+        return ALL_DIFFERENT
+    return Feature(name, position, kind)
+
+
+def _infer_from_texts(
+    frame: TableFrame, name: str, codes: LabelArray, texts: list[str], max_categories: int
+) -> Feature | str:
+    position, present = frame.position(name), [text for text in texts if text not in MISSING]
     if not present:
-        return NOTHING
+        return NO_VALUES
     if all(text.lower() in BOOLEANS for text in present):
         return Feature(name, position, "boolean")
-    numbers = np.array([math.nan if text in MISSING else number_of(text, sheet.decimal) for text in texts])
+    numbers = np.array([math.nan if text in MISSING else parse_number(text, frame.decimal) for text in texts])
     counts = np.bincount(codes[codes >= 0], minlength=len(texts))
     there = np.array([text not in MISSING for text in texts])
     odd = [text for text, number in zip(texts, numbers, strict=True) if math.isnan(number) and text not in MISSING]
-    if counts[~np.isnan(numbers)].sum() >= SHARE_OF_NUMBERS * counts[there].sum() and len(odd) <= MOST_VALUES:
+    if counts[~np.isnan(numbers)].sum() >= MIN_FRACTION_OF_NUMBERS * counts[there].sum() and len(odd) <= MAX_VALUES:
         return Feature(name, position, missing=tuple(odd))
     for written in DATES:
-        if not np.isnan(_days(present, written)).any():
-            return Feature(name, position, "date", format=written)
-    if len(present) > MOST_VALUES:
-        return f"more than {MOST_VALUES} different texts"
-    return Feature(name, position, "text", values=tuple(sorted(present)))
+        days = _parse_dates(present, written)
+        if not np.isnan(days).any():
+            return Feature(name, position, "date", format=written, cycles=_cycles(days))
+    return _category(name, position, "text", codes, present, max_categories)
 
 
-def numbers_of(sheet: Sheet, feature: Feature, name: str) -> FloatArray:
+def _cycles(days: FloatArray) -> tuple[str, ...]:
+    """Return the cycles that dates cover at least once, and in which they do not always stand at the same point."""
+    days = days[~np.isnan(days)]
+    if len(np.unique(days)) < MIN_DATES:
+        return ()
+    span = np.ptp(days)
+    return tuple(
+        name for name, length in CYCLES.items() if span > length and np.ptp(days % length) > CYCLES["day"] * 1e-9
+    )
+
+
+def to_cycles(days: FloatArray, cycles: Collection[str]) -> FloatArray:
+    """Return days, and the cosine and the sine of each cycle; NaN where the date is missing."""
+    angles = [2 * np.pi / CYCLES[cycle] * days for cycle in cycles]
+    return np.column_stack([days, *(part(angle) for angle in angles for part in (np.cos, np.sin))])
+
+
+def to_numbers(frame: TableFrame, feature: Feature, name: str) -> FloatArray:
     """Return the numbers of a column that holds no text, NaN where a cell is missing."""
-    values = _READERS[feature.kind](sheet, feature, name)
+    values = _READERS[feature.kind](frame, feature, name)
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
-        raise sheet.complaint(int(infinite[0]), name, "{} is no finite number")
+        raise frame.error(int(infinite[0]), name, "{} is not a finite number")
     return values
 
 
-def distinct(sheet: Sheet, name: str) -> tuple[LabelArray, list[str]]:
-    """Return the different cells as texts, and for every row which one it has; -1 where the cell is missing."""
+def factorize_texts(frame: TableFrame, name: str, kind: str = "text") -> tuple[LabelArray, list[str]]:
+    """Return the different cells as texts, and for every row which one it has; -1 where the cell is missing.
+
+    Codes that are numbers are the same texts, however they are written.
+    """
     import pandas as pd
 
-    column = sheet.frame[name]
+    column = frame.data[name]
     if isinstance(column.dtype, _categorical()):
         column = column.astype(object)
     try:
         codes, uniques = pd.factorize(column)
         texts = [_text(value) for value in uniques.tolist()]
+        if kind == "code":
+            numbers = [parse_number(text, frame.decimal) for text in texts]
+            texts = [_text(n) if math.isfinite(n) else text for n, text in zip(numbers, texts, strict=True)]
     except Exception as error:  # lists, records and the like; of text that is no UTF-8 Arrow says that it is unknown
-        raise TableError(f"{sheet.source}{sheet.column(name)} has {STRANGE}") from error
+        raise TableError(f"{frame.source}{frame.describe(name)} has {UNUSABLE}") from error
     kept = list(dict.fromkeys(texts))
     if len(kept) < len(texts):  # they differed in blanks around them
         place = {text: i for i, text in enumerate(kept)}
@@ -144,71 +222,67 @@ def distinct(sheet: Sheet, name: str) -> tuple[LabelArray, list[str]]:
     return codes.astype(np.int64), kept
 
 
-def _numbers(sheet: Sheet, feature: Feature, name: str) -> FloatArray:
+def _numbers(frame: TableFrame, feature: Feature, name: str) -> FloatArray:
     from pandas.api import types
 
-    column = sheet.frame[name]
+    column = frame.data[name]
     if types.is_numeric_dtype(column.dtype):
         return column.to_numpy(np.float64, na_value=np.nan)
-    codes, texts = distinct(sheet, name)
-    found = np.array([math.nan if text in MISSING else number_of(text, sheet.decimal) for text in texts])
-    return _spread(sheet, feature, name, codes, texts, found, "{} is no number")
+    codes, texts = factorize_texts(frame, name)
+    found = np.array([math.nan if text in MISSING else parse_number(text, frame.decimal) for text in texts])
+    return _expand(frame, feature, name, codes, texts, found, "{} is not a number")
 
 
-def _booleans(sheet: Sheet, feature: Feature, name: str) -> FloatArray:
-    codes, texts = distinct(sheet, name)
+def _booleans(frame: TableFrame, feature: Feature, name: str) -> FloatArray:
+    codes, texts = factorize_texts(frame, name)
     known = BOOLEANS | {"1": 1.0, "0": 0.0}
     found = np.array([known.get(text.lower(), math.nan) for text in texts])
-    return _spread(sheet, feature, name, codes, texts, found, "{} is neither true nor false")
+    return _expand(frame, feature, name, codes, texts, found, "{} is neither true nor false")
 
 
-def _dates(sheet: Sheet, feature: Feature, name: str) -> FloatArray:
-    import pandas as pd
+def _dates(frame: TableFrame, feature: Feature, name: str) -> FloatArray:
     from pandas.api import types
 
-    column = sheet.frame[name]
+    column = frame.data[name]
     if types.is_datetime64_any_dtype(column.dtype):
-        return _days_of(pd.to_datetime(column, utc=True))
-    codes, texts = distinct(sheet, name)
-    return _spread(sheet, feature, name, codes, texts, _days(texts, feature.format), "{} is no date")
+        return _days_of(column)
+    codes, texts = factorize_texts(frame, name)
+    return _expand(frame, feature, name, codes, texts, _parse_dates(texts, feature.format), "{} is not a date")
 
 
-_READERS: dict[str, Callable[[Sheet, Feature, str], FloatArray]] = {
+_READERS: dict[str, Callable[[TableFrame, Feature, str], FloatArray]] = {
     "number": _numbers,
     "boolean": _booleans,
     "date": _dates,
 }
-KINDS = (*_READERS, "text")
+KINDS = (*_READERS, "text", "code")
 
 
-def _spread(
-    sheet: Sheet, feature: Feature, name: str, codes: LabelArray, texts: list[str], found: FloatArray, reason: str
+def _expand(
+    frame: TableFrame, feature: Feature, name: str, codes: LabelArray, texts: list[str], found: FloatArray, reason: str
 ) -> FloatArray:
     """Return the numbers of all rows, given those of the different texts; a text that has none is an error."""
     absent = {*MISSING, *feature.missing}
     bad = [i for i, text in enumerate(texts) if math.isnan(found[i]) and text not in absent]
     if bad:
-        raise sheet.complaint(int(np.isin(codes, bad).argmax()), name, reason)
+        raise frame.error(int(np.isin(codes, bad).argmax()), name, reason)
     return np.append(found, math.nan)[codes]
 
 
-def number_of(text: str, decimal: str) -> float:
-    """Return the number that a text is, NaN where it is none."""
-    if GROUPED[decimal].fullmatch(text):
-        text = text.replace(OTHER_MARK[decimal], "")
-    if NUMBER[decimal].fullmatch(text):
-        return float(text.replace(",", "."))
-    return math.inf if text.lower().lstrip("+-") in INFINITE else math.nan
-
-
-def _days(texts: list[str], written: str) -> FloatArray:
+def _parse_dates(texts: list[str], written: str) -> FloatArray:
     """Return the days since 1970 of dates that are written in a format, NaN for what is none."""
     import pandas as pd
 
-    return _days_of(pd.to_datetime(pd.Series(texts, dtype=object), format=written, utc=True, errors="coerce"))
+    return _to_days(pd.to_datetime(pd.Series(texts, dtype=object), format=written, utc=True, errors="coerce"))
 
 
-def _days_of(dates: pd.Series[Any]) -> FloatArray:
+def _days_of(column: Any) -> FloatArray:
+    import pandas as pd
+
+    return _to_days(pd.to_datetime(column, utc=True))
+
+
+def _to_days(dates: pd.Series[Any]) -> FloatArray:
     """Return days since 1970 by the unit that the dates have: in nanoseconds, the year 9999 would be out of range."""
     moments = dates.dt.tz_localize(None).to_numpy()
     days: FloatArray = (moments - np.zeros((), moments.dtype)) / np.timedelta64(1, "D")

@@ -1,4 +1,4 @@
-"""Models for tables: a fitted estimator, and what the columns of a table become before it sees them."""
+"""Models for tables: a fitted estimator and the encoding of the columns of a table."""
 
 from __future__ import annotations
 
@@ -10,28 +10,41 @@ from numpy.typing import ArrayLike, NDArray
 from ocdl.base.validation import FloatArray
 from ocdl.estimator import files as estimator_files
 from ocdl.network import Network, files
-from ocdl.storage.container import FilePath, Migration, ModelFileError, migrate, refusal
-from ocdl.tables import record
-from ocdl.tables.encoding import Encoding, plain
-from ocdl.tables.sheet import Sheet, TableError, counted_names
+from ocdl.storage.container import FilePath, Migration, ModelFileError, file_error, migrate
+from ocdl.tables.encoding import Encoding, plain_encoding
+from ocdl.tables.frame import TableError, TableFrame, column_numbers
+from ocdl.tables.spec import from_spec, to_arrays, to_spec
 
 if TYPE_CHECKING:
     from ocdl.estimator import ODEClassifier, ODERegressor
 
-__all__ = ["TableModel", "load_model"]
+__all__ = ["TableModel", "read_table_model"]
 
 KEY = "table"  # of the metadata
 MIGRATIONS: dict[int, Migration] = {}  # by the version of the file
 
 
 class TableModel:
-    """A fitted estimator that takes the columns of a table.
+    """A fitted estimator that takes the columns of a table: what ``ocdl train`` writes and `load` returns.
 
     Attributes
     ----------
     estimator : ODEClassifier or ODERegressor
     encoding : Encoding
-        Which columns it needs, and what they become.
+        The columns that it needs, and how they are encoded.
+
+    Examples
+    --------
+    >>> import ocdl, pandas as pd
+    >>> from ocdl.cli import main
+    >>> frame = pd.DataFrame({"x": range(20), "city": ["Oslo", "Bonn"] * 10, "y": ["a", "b"] * 10})
+    >>> frame.to_csv("table.csv", index=False)
+    >>> _ = main("train --data table.csv --target y --max-iter 5 --alpha 0 --quiet --out model.ocdl".split())
+    >>> model = ocdl.load("model.ocdl", ocdl.TableModel)
+    >>> model
+    <ODEClassifier for x, city>
+    >>> type(model.estimator).__name__, model.encoding.n_inputs
+    ('ODEClassifier', 3)
     """
 
     def __init__(self, estimator: ODEClassifier | ODERegressor, encoding: Encoding) -> None:
@@ -64,87 +77,161 @@ class TableModel:
         Parameters
         ----------
         table : DataFrame of pandas or polars, or array
-            The columns of a data frame are found by their names, in any order; others may be there. Those of an array
-            are taken in order.
+            The columns of a data frame are matched by name, in any order, and others are ignored. Those of an
+            array are taken in order.
+
+        Returns
+        -------
+        ndarray of shape (rows,) or (rows, targets)
 
         Raises
         ------
         TableError
-            A ValueError that says which column is missing, or which cell is no number where one was learned.
+            If a column is missing, or a cell of a column of numbers is not a number; the message names it.
+
+        Examples
+        --------
+        >>> import ocdl, pandas as pd
+        >>> from ocdl.cli import main
+        >>> frame = pd.DataFrame({"x": range(20), "city": ["Oslo", "Bonn"] * 10, "y": ["a", "b"] * 10})
+        >>> frame.to_csv("table.csv", index=False)
+        >>> _ = main("train --data table.csv --target y --max-iter 5 --alpha 0 --quiet --out model.ocdl".split())
+        >>> model = ocdl.load("model.ocdl", ocdl.TableModel)
+        >>> model.predict(frame[["city", "x"]]).shape
+        (20,)
         """
         predictions: NDArray[Any] = self.estimator.predict(self.inputs(table))
         return predictions
 
     def predict_proba(self, table: Any) -> FloatArray:
-        """Return the probabilities of the classes for every row of a table, (rows, classes)."""
+        """Return the probabilities of the classes for every row of a table, (rows, classes).
+
+        Parameters
+        ----------
+        table : DataFrame of pandas or polars, or array
+            The columns of a data frame are matched by name, in any order, and others are ignored. Those of an
+            array are taken in order.
+
+        Returns
+        -------
+        ndarray of shape (rows, classes)
+            In the order of ``classes_``.
+
+        Raises
+        ------
+        TableError
+            If a column is missing, or a cell of a column of numbers is not a number; the message names it.
+
+        Examples
+        --------
+        >>> import ocdl, pandas as pd
+        >>> from ocdl.cli import main
+        >>> frame = pd.DataFrame({"x": range(20), "city": ["Oslo", "Bonn"] * 10, "y": ["a", "b"] * 10})
+        >>> frame.to_csv("table.csv", index=False)
+        >>> _ = main("train --data table.csv --target y --max-iter 5 --alpha 0 --quiet --out model.ocdl".split())
+        >>> model = ocdl.load("model.ocdl", ocdl.TableModel)
+        >>> model.predict_proba(frame).shape
+        (20, 2)
+        """
         probabilities: FloatArray = self.estimator.predict_proba(self.inputs(table))
         return probabilities
 
     def inputs(self, table: Any) -> Any:
-        """Return what the estimator sees of a table: numbers of shape (rows, inputs), with names if it knows some."""
+        """Return the inputs of the estimator for a table: numbers, with names if the estimator has names.
+
+        Parameters
+        ----------
+        table : DataFrame of pandas or polars, or array
+            The columns of a data frame are matched by name, in any order, and others are ignored. Those of an
+            array are taken in order.
+
+        Returns
+        -------
+        ndarray or DataFrame of shape (rows, inputs)
+
+        Raises
+        ------
+        TableError
+            If a column is missing, or a cell of a column of numbers is not a number; the message names it.
+
+        Examples
+        --------
+        >>> import ocdl, pandas as pd
+        >>> from ocdl.cli import main
+        >>> frame = pd.DataFrame({"x": range(20), "city": ["Oslo", "Bonn"] * 10, "y": ["a", "b"] * 10})
+        >>> frame.to_csv("table.csv", index=False)
+        >>> _ = main("train --data table.csv --target y --max-iter 5 --alpha 0 --quiet --out model.ocdl".split())
+        >>> model = ocdl.load("model.ocdl", ocdl.TableModel)
+        >>> model.inputs(frame).shape
+        (20, 3)
+        """
         import pandas as pd
 
-        values = self.encoding.matrix(table if isinstance(table, Sheet) else sheet_from(table))
+        values = self.encoding.transform(table if isinstance(table, TableFrame) else to_frame(table))
         names = getattr(self.estimator, "feature_names_in_", None)
         return values if names is None else pd.DataFrame(values, columns=names, copy=False)
 
     def save(self, path: FilePath) -> None:
-        """Write the model to a file without code in it (no pickle), for `load_model`."""
-        estimator_files.save(path, self.estimator, **{KEY: record.to_record(self.encoding)})
+        """Write the model to a file without code in it (no pickle), for `ocdl.load`.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; the old one is intact.
+
+        Examples
+        --------
+        >>> import ocdl, pandas as pd
+        >>> from ocdl.cli import main
+        >>> frame = pd.DataFrame({"x": range(20), "city": ["Oslo", "Bonn"] * 10, "y": ["a", "b"] * 10})
+        >>> frame.to_csv("table.csv", index=False)
+        >>> _ = main("train --data table.csv --target y --max-iter 5 --alpha 0 --quiet --out model.ocdl".split())
+        >>> model = ocdl.load("model.ocdl", ocdl.TableModel)
+        >>> model.save("again.ocdl")
+        """
+        estimator_files.save(path, self.estimator, to_arrays(self.encoding), **{KEY: to_spec(self.encoding)})
 
     def __repr__(self) -> str:
-        needed = "counted columns" if self.feature_names is None else ", ".join(self.feature_names)
+        needed = "columns without names" if self.feature_names is None else ", ".join(self.feature_names)
         return f"<{type(self.estimator).__name__} for {needed:.200}>"
 
 
-def load_model(path: FilePath) -> TableModel:
-    """Read what ``ocdl train`` wrote, or the `save` of an estimator: a model that predicts from tables.
-
-    Parameters
-    ----------
-    path : str or path-like
-
-    Returns
-    -------
-    TableModel
-        Its `predict` and `predict_proba` take data frames, whose columns are found by their names, and arrays.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, truncated, foreign or newer, or holds no estimator; the message says which.
-
-    Examples
-    --------
-    >>> import ocdl, pandas as pd
-    >>> frame = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 0.0, 1.0, 0.0]})
-    >>> ocdl.ODEClassifier(tol=10, random_state=0).fit(frame, ["a", "a", "b", "b"]).save("model.ocdl")
-    >>> ocdl.load_model("model.ocdl").predict(frame[["y", "x"]]).shape
-    (4,)
-    """
-    model, version, _ = files.read(path)
-    metadata = model.metadata
-    if "estimator" not in metadata:
+def read_table_model(path: FilePath) -> TableModel:
+    """Return the model of a file for tables; an estimator that was fitted to numbers takes the columns as they are."""
+    stored = files.read(path)
+    if "estimator" not in stored.model.metadata:
         advice = "ocdl train and the save of an estimator write files with them"
-        raise refusal(path, f"holds a network without classes or targets; {advice}")
+        raise file_error(path, f"holds a network without classes or targets; {advice}")
+    result = restore(path, stored)
+    if isinstance(result, TableModel):
+        return result
+    names = getattr(result, "feature_names_in_", None)
+    return TableModel(result, plain_encoding(result.n_features_in_, None if names is None else names.tolist()))
+
+
+def restore(path: FilePath, stored: files.Stored) -> TableModel | ODEClassifier | ODERegressor:
+    """Return the estimator in what was read from a file, as a `TableModel` if it was fitted to a table."""
+    model, version, _, arrays = stored
+    metadata = model.metadata
     try:
         migrate(metadata, {}, version, MIGRATIONS)
-        encoding = record.from_record(metadata.pop(KEY)) if KEY in metadata else None
+        encoding = from_spec(metadata.pop(KEY), arrays) if KEY in metadata else None
         if encoding is not None and encoding.n_inputs != model.network.n_features:
             raise ValueError(f"its columns become {encoding.n_inputs} numbers, not {model.network.n_features}")
+    except ModelFileError:
+        raise
     except (TypeError, ValueError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        raise refusal(path, f"holds no estimator that this ocdl can load: {error!s:.300}") from error
-    estimator = estimator_files.restored(path, model, version, _kind(metadata))
-    if encoding is None:
-        names = getattr(estimator, "feature_names_in_", None)
-        encoding = plain(model.network.n_features, None if names is None else names.tolist())
-    return TableModel(estimator, encoding)
+        raise file_error(path, f"holds no estimator that this ocdl can load: {error!s:.300}") from error
+    estimator = estimator_files.restore(path, model, version, _estimator_class(metadata))
+    return estimator if encoding is None else TableModel(estimator, encoding)
 
 
-def _kind(metadata: dict[str, Any]) -> type[ODEClassifier] | type[ODERegressor]:
-    """Return the kind of estimator in a file; there was one kind first, and its files do not say which."""
+def _estimator_class(metadata: dict[str, Any]) -> type[ODEClassifier] | type[ODERegressor]:
+    """Return the class of the estimator in a file."""
     from ocdl.estimator import ODEClassifier, ODERegressor
 
     stored = metadata.get("estimator")
@@ -152,7 +239,7 @@ def _kind(metadata: dict[str, Any]) -> type[ODEClassifier] | type[ODERegressor]:
     return ODERegressor if is_regressor else ODEClassifier
 
 
-def sheet_from(table: Any) -> Sheet:
+def to_frame(table: Any) -> TableFrame:
     """Return a data frame of pandas or polars, or an array, as a table."""
     import pandas as pd
 
@@ -161,16 +248,16 @@ def sheet_from(table: Any) -> Sheet:
     elif hasattr(table, "columns") and hasattr(table, "__getitem__"):  # polars
         frame, named = pd.DataFrame({str(name): table[name].to_numpy() for name in table.columns}), True
     else:
-        array = _array(table)
+        array = _to_array(table)
         frame, named = pd.DataFrame(array).infer_objects(), False
     width = frame.shape[1]
-    frame = frame.set_axis([str(name) for name in frame.columns] if named else counted_names(width), axis=1)
+    frame = frame.set_axis([str(name) for name in frame.columns] if named else column_numbers(width), axis=1)
     if frame.columns.has_duplicates:
         raise TableError(f"the table has several columns {frame.columns[frame.columns.duplicated()][0]!r:.80}")
-    return Sheet(frame, list(range(frame.shape[1])), frame.shape[1], named=named)
+    return TableFrame(frame, list(range(frame.shape[1])), frame.shape[1], named=named)
 
 
-def _array(table: ArrayLike) -> NDArray[Any]:
+def _to_array(table: ArrayLike) -> NDArray[Any]:
     array = np.asarray(table)
     if array.ndim != 2:
         raise ValueError(f"a table has rows and columns, got an array of shape {array.shape}")

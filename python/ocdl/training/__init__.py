@@ -1,1 +1,1 @@
-"""Training: optimisers, the loop, who looks on, what happened, and going on from a checkpoint."""
+"""Training: optimisers, the loop with its callbacks and checkpoints, and the results."""

@@ -1,4 +1,4 @@
-"""What all ranks of a training must have been called with, so that they take the same path."""
+"""The arguments that must be equal on all ranks of a training."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ import hashlib
 from typing import Any
 
 from ocdl.base.validation import FloatArray
-from ocdl.model.losses import Loss
 from ocdl.network.files import network_to_dict
 from ocdl.training import optimisers
 from ocdl.training.optimisers import Chain, Optimiser
-from ocdl.training.session import Problem
+from ocdl.training.problem import Problem
 
 
-def agreed_upon(problem: Problem, start: FloatArray, optimiser: Optimiser | Chain) -> dict[str, Any]:
-    """Return it as JSON can hold it, by the names of the arguments; the controls by what they add up to."""
+def describe_arguments(problem: Problem, start: FloatArray, optimiser: Optimiser | Chain) -> dict[str, Any]:
+    """Return the arguments by name, as JSON can hold them; controls by their sum and a digest."""
     objective = problem.objective
-    loss = objective._to_dict()["loss"] if isinstance(objective.record, Loss) else objective.loss_name
     return {
         "net": network_to_dict(problem.net),
         "u": f"a vector of sum {start.sum():.17g} and digest {hashlib.sha256(start.data).hexdigest()[:12]}",
-        "the loss of the objective": loss,
+        "the loss of the objective": {"name": objective.loss_name, "parameters": objective._loss.parameters()},
         "the reduction of the objective": objective.reduction,
-        "the regulariser of the objective": repr(objective.regulariser),
+        "the penalties of the objective": repr(objective.penalties),
         "optimiser": optimisers.to_dict(optimiser),
-        "sample_weight": "not None" if problem.sample_weight is not None else "None",
-        "validation": "not None" if problem.validation is not None else "None",
+        "sample_weight": "given" if problem.data.is_weighted else "None",
+        "validation": "given" if problem.validation is not None else "None",
         "freeze": list(problem.frozen),
         "tol": problem.tol,
         "rtol": problem.rtol,

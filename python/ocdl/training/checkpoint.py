@@ -1,30 +1,94 @@
-"""A training on disk: enough to go on bit for bit as if nothing had happened."""
+"""Checkpoints: the state of a training on disk, from which it resumes bit for bit."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 import warnings
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from ocdl import _core
 from ocdl.base import validation
 from ocdl.base.build import build_info
-from ocdl.model.own_loss import chosen_rows
+from ocdl.base.keywords import known_keywords
 from ocdl.network.files import network_to_dict
-from ocdl.storage.container import FilePath, Migration, read_container, refusal, write_container
-from ocdl.streaming.streamed import Streamed
+from ocdl.storage.container import FilePath, Migration, file_error, read_container, write_container
 from ocdl.training import optimisers
 from ocdl.training.history import EVERY_ITERATION
 from ocdl.training.optimisers import Chain, Optimiser
-from ocdl.training.session import Before, Best, Evaluated, Problem, Session, Stage
+from ocdl.training.problem import Problem
+from ocdl.training.session import Before, Best, Evaluated, Session, Stage
 
-DEFAULT_PAUSE = 30.0  # seconds between two checkpoints, unless a number of iterations is given
+__all__ = ["Checkpoint"]
+
+DEFAULT_INTERVAL = 30.0  # seconds between two checkpoints, unless `every` is given
 # By version n: the function that changes a description and arrays of version n to those of version n + 1.
 MIGRATIONS: dict[int, Migration] = {}
+
+
+@known_keywords({"interval": "every", "frequency": "every", "overwrite": "resume"})
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file in which a training stores its state: at the start, regularly, and at the end.
+
+    A resumed training has the bits of one that was never interrupted. It takes the controls `u` and `random_state`
+    from the file. Network, objective, optimiser, `freeze` and data must be those of the checkpoint; of a source, the
+    number of rows and 64 rows at 16 places are compared. A core for another instruction set computes other bits: a
+    RuntimeWarning says so.
+
+    Parameters
+    ----------
+    path : path
+        The file; it is replaced as a whole, so that it is never damaged.
+    every : int, optional
+        Iterations between two checkpoints; None: half a minute.
+    resume : bool or "if_exists"
+        Whether to continue from the file. "if_exists": only if there is one, so that the same program starts and
+        continues a training.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+    >>> net = ocdl.Network(2, 5)
+    >>> first = ocdl.train(net, net.init(0), X, y, max_iter=10, checkpoint="state.ocdl")
+    >>> checkpoint = ocdl.Checkpoint("state.ocdl", every=5, resume="if_exists")
+    >>> ocdl.train(net, net.init(0), X, y, max_iter=30, checkpoint=checkpoint).n_iter
+    30
+    """
+
+    path: FilePath
+    _: KW_ONLY
+    every: int | None = None
+    resume: bool | Literal["if_exists"] = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, (str, os.PathLike)):
+            raise TypeError(
+                f"checkpoint must be a path or an ocdl.Checkpoint, got {validation.format_with_type(self.path)}"
+            )
+        if self.every is not None:
+            object.__setattr__(self, "every", validation.integer(self.every, "every", minimum=1))
+        if self.resume != "if_exists" and not isinstance(self.resume, (bool, np.bool_)):
+            raise TypeError(
+                f"resume must be True, False or 'if_exists', got {validation.format_with_type(self.resume)}"
+            )
+
+    @property
+    def _is_resumed(self) -> bool:
+        return os.path.exists(self.path) if self.resume == "if_exists" else bool(self.resume)
+
+
+def as_checkpoint(given: FilePath | Checkpoint | None) -> Checkpoint | None:
+    """Return the argument `checkpoint` of `train` as a Checkpoint."""
+    return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
 
 
 def fingerprint(problem: Problem, optimiser: Optimiser | Chain) -> dict[str, Any]:
@@ -34,52 +98,22 @@ def fingerprint(problem: Problem, optimiser: Optimiser | Chain) -> dict[str, Any
         "objective": problem.objective._to_dict(),
         "optimiser": optimisers.to_dict(optimiser),
         "freeze": list(problem.frozen),
-        "data": _digest(problem),
+        "data": problem.data.digest(problem.ranks),
     }
 
 
-def _digest(problem: Problem) -> str:
-    """Return a digest of the shards of all rows, whoever has them; one shard's is that of its rows."""
-    if isinstance(problem.X, Streamed):
-        return problem.X.digest()
-    rows = len(problem.X)
-    size = _core.shard_size(rows if problem.row_distribution is None else problem.row_distribution.all_rows)
-    own = [_digest_of_rows(problem, slice(first, min(first + size, rows))) for first in range(0, rows, size)]
-    shards = [digest for some in problem.ranks.allgather(own) for digest in some]
-    return shards[0] if len(shards) == 1 else hashlib.sha256("".join(shards).encode()).hexdigest()
-
-
-def _digest_of_rows(problem: Problem, rows: slice) -> str:
-    assert not isinstance(problem.X, Streamed)
-    digest = hashlib.sha256(str(problem.X[rows].shape).encode())
-    for array in (problem.X, problem.y, problem.sample_weight):
-        digest.update(_bytes_of(array, rows, len(problem.X)))
-    return digest.hexdigest()
-
-
-def _bytes_of(array: Any, rows: slice, n_rows: int) -> Any:
-    """Return the memory of some rows; other targets, of a loss of one's own, are known by how they print."""
-    if array is None:
-        return b"none"
-    if isinstance(array, np.ndarray) and array.dtype.kind in "biuf":
-        return np.ascontiguousarray(array[rows]).data
-    is_all = rows.start == 0 and rows.stop == n_rows
-    chosen = array if is_all else chosen_rows(array, np.arange(rows.start, rows.stop))
-    return repr(chosen).encode("utf-8", "backslashreplace")
-
-
 class Saver:
-    """Writes the state of a session to `path`, whenever `every` iterations have passed, or half a minute."""
+    """Writes the state of a session to the file of a checkpoint."""
 
-    def __init__(self, path: FilePath, every: int | None, identity: dict[str, Any]) -> None:
-        self._path, self.every, self._identity = path, every, identity
+    def __init__(self, checkpoint: Checkpoint, identity: dict[str, Any]) -> None:
+        self._path, self.every, self._identity = checkpoint.path, checkpoint.every, identity
         self._saved_at = time.monotonic()
 
     def save_if_due(self, session: Session) -> None:
         if self.every is not None:
             due = session.iteration % self.every == 0
         else:
-            due = time.monotonic() - self._saved_at > DEFAULT_PAUSE
+            due = time.monotonic() - self._saved_at > DEFAULT_INTERVAL
         if due:
             self.save(session)
 
@@ -107,37 +141,50 @@ def _pack(session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
     return description, arrays
 
 
-def restore(path: FilePath | None, session: Session, identity: dict[str, Any]) -> None:
-    """Put a new session into the state of a checkpoint, which the first rank reads.
+def restore(checkpoint: Checkpoint | None, session: Session, identity: dict[str, Any]) -> None:
+    """Put a new session into the state of a checkpoint, which the root reads.
 
-    ValueError where it belongs to another training; a warning where it was written with another core.
+    Raise a ValueError if it belongs to another training; warn if another core wrote it.
     """
-    found, description, arrays = session.ranks.broadcast(lambda: _read(path, identity))
+    path, description, arrays = session.ranks.broadcast(lambda: _read(checkpoint, identity))
     try:
         core = validation.text(description["core"], "core")
         _unpack(session, description, arrays)
     except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-        raise refusal(found, f"is malformed: {error!s:.300}") from error
+        raise file_error(path, f"is malformed: {error!s:.300}") from error
     if session.ranks.is_root:
-        _warn_of_another_core(found, core)
+        _warn_of_another_core(path, core)
 
 
-def _read(path: FilePath | None, identity: dict[str, Any]) -> tuple[FilePath, dict[str, Any], dict[str, Any]]:
-    assert path is not None
+def _read(checkpoint: Checkpoint | None, identity: dict[str, Any]) -> tuple[FilePath, dict[str, Any], dict[str, Any]]:
+    assert checkpoint is not None
+    path = checkpoint.path
     description, arrays, _ = read_container(path, "checkpoint", MIGRATIONS)
     stored = description.get("training")
     if not isinstance(stored, dict):
-        raise refusal(path, "is malformed: it does not say what was trained")
+        raise file_error(path, "is malformed: it does not say what was trained")
     for name, own in identity.items():
-        found = stored.get(name)
-        if found != own:
-            what = "other data" if name == "data" else f"another {name}: {found!r}, here it is {own!r}"
-            raise ValueError(f"resume: the checkpoint {os.fspath(path)!r} belongs to a training with {what}")
+        other = stored.get(name)
+        if other != own:
+            difference = "other data" if name == "data" else f"another {name}: {_describe_difference(other, own)}"
+            raise ValueError(f"resume: the checkpoint {os.fspath(path)!r} belongs to a training with {difference}")
     return path, description, arrays
 
 
+def _describe_difference(stored: object, own: object, name: str = "it") -> str:
+    """Return which settings differ."""
+    if isinstance(stored, dict) and isinstance(own, dict):
+        different = [key for key in {**stored, **own} if stored.get(key) != own.get(key)]
+        return ", ".join(_describe_difference(stored.get(key), own.get(key), str(key)) for key in different)
+    if isinstance(stored, list) and isinstance(own, list) and len(stored) == len(own):
+        different = [i for i in range(len(own)) if stored[i] != own[i]]
+        if any(isinstance(own[i], dict) for i in different):
+            return ", ".join(_describe_difference(stored[i], own[i], f"{name}[{i}]") for i in different)
+    return f"{name} is {stored!r:.100} in the checkpoint and {own!r:.100} here"
+
+
 def _warn_of_another_core(path: FilePath, stored: str) -> None:
-    """Warn where the core that wrote a checkpoint is not the one of this process, so that bits will differ."""
+    """Warn if another core wrote the checkpoint, because its bits differ."""
     current = build_info()["variant"]
     if stored != current:
         warnings.warn(
@@ -150,10 +197,10 @@ def _warn_of_another_core(path: FilePath, stored: str) -> None:
 
 
 def _unpack(session: Session, description: dict[str, Any], arrays: dict[str, Any]) -> None:
-    problem, number = session.problem, validation.integer(description["stage"], "stage", least=0)
+    problem, number = session.problem, validation.integer(description["stage"], "stage", minimum=0)
     iterations, evaluations = description["before"]
     before = Before(
-        validation.integer(iterations, "before", least=0), validation.integer(evaluations, "before", least=0)
+        validation.integer(iterations, "before", minimum=0), validation.integer(evaluations, "before", minimum=0)
     )
     state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
     for name, value in state.items():
@@ -170,7 +217,7 @@ def _unpack(session: Session, description: dict[str, Any], arrays: dict[str, Any
         raise ValueError(f"records of shape {rows.shape} do not fit {session.iteration} iterations")
     trials = rows[:, EVERY_ITERATION.index("trials")]
     if not ((trials >= 0) & (trials <= validation.LARGEST_COUNT)).all():
-        raise ValueError("records have numbers of trials that are none")
+        raise ValueError("records have a number of trials that is negative or too large")
     session.slices = [(-1, rows)]
     columns = [arrays[f"evaluated.{name}"] for name in Evaluated._fields]
     session.evaluated = [
@@ -178,7 +225,7 @@ def _unpack(session: Session, description: dict[str, Any], arrays: dict[str, Any
     ]
     if "best.controls" in arrays:
         shape = (problem.net.n_controls,)
-        controls = validation.shaped(
+        controls = validation.array_of_shape(
             arrays["best.controls"], "best.controls", shape, "(n_controls,)", problem.net.dtype
         )
         session.best = Best(float(arrays["best.val_loss"]), controls, int(arrays["best.stalled"]))

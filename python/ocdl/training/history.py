@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocdl.base.names import counted
+from ocdl.base.names import pluralise
 from ocdl.base.validation import FloatArray, LabelArray
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ class History:
     """The course of a training.
 
     The first five arrays have an entry for the start and one per iteration. The others belong to the iterations in
-    `evaluated`: the start, those that `eval_every` asks for, and the end unless the training was asked to stop.
+    `evaluated`: the start, those of `eval_every`, and the end unless the callback ended the training.
 
     Attributes
     ----------
     loss : ndarray
-        The objective, regulariser included; with Adam on batches that of the batch.
+        The objective, penalties included; with Adam on batches that of the batch.
     gradient_norm : ndarray
         The norm of the gradient; with steps on the simplex that of ``P(u - g) - u``.
     lipschitz : ndarray
@@ -43,13 +43,13 @@ class History:
         The iterations to which the following arrays belong.
     score : ndarray
         How good the outputs on the training samples are, weighted as in the training: the accuracy, which is the share
-        that is classified correctly, or R^2 of real targets. A loss of one's own computes its own score, or has NaN.
+        that is classified correctly, or R^2 of real targets. A custom loss computes its score, or has NaN.
     val_loss, val_score : ndarray
         The objective and the score on the validation data; NaN without.
     time_steps : ndarray of shape (evaluated, layers)
         Snapshots of the time steps.
     score_name : str
-        What the score is: "accuracy", "R^2", or "score" of a loss of one's own.
+        What the score is: "accuracy", "R^2", or "score" of a custom loss.
     accuracy, val_accuracy : ndarray
         The scores where they are accuracies.
 
@@ -170,7 +170,7 @@ class History:
         return len(self.loss)
 
     def __repr__(self) -> str:
-        return f"<History of {counted(len(self) - 1, 'iteration')}, loss {self.loss[0]:.6g} to {self.loss[-1]:.6g}>"
+        return f"<History of {pluralise(len(self) - 1, 'iteration')}, loss {self.loss[0]:.6g} to {self.loss[-1]:.6g}>"
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a data frame with a row per iteration; scores and validation are NaN where not evaluated.

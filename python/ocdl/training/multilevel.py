@@ -1,4 +1,4 @@
-"""Multilevel training: first few layers, then more of them, from the refined controls on."""
+"""Multilevel training: first with few layers, then with more, each level from the refined controls of the last."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from ocdl.base import validation
 from ocdl.base.keywords import known_keywords
+from ocdl.data.row_source import Rows
 from ocdl.depth.refinement import INTERPOLATIONS
 from ocdl.model.controls import Controls
 from ocdl.network import Network
-from ocdl.streaming.source import Rows
-from ocdl.training.loop import DEFAULT_OPTIMISER, KEYWORDS_OF_OTHERS, train
+from ocdl.training.loop import FOREIGN_KEYWORDS, train
 from ocdl.training.optimisers import Chain, Optimiser
 from ocdl.training.result import Result, Status
 
@@ -31,7 +31,7 @@ class MultilevelResult:
     networks : tuple of Network
         From few layers to many.
     results : tuple of Result
-        Their trainings. Fewer than there are levels if one of them was asked to stop.
+        Their trainings; fewer than levels if a callback ended one of them.
     network, controls
         Those of the last level.
     status, message
@@ -132,7 +132,7 @@ class MultilevelResult:
         return sum(result.n_iter for result in self.results)
 
 
-@known_keywords(KEYWORDS_OF_OTHERS, also=train)
+@known_keywords(FOREIGN_KEYWORDS, also=train)
 def train_multilevel(
     net: Network,
     u: Controls | None,
@@ -140,15 +140,15 @@ def train_multilevel(
     y: Any = None,
     *,
     levels: int | Sequence[int] = 3,
-    optimiser: Optimiser | Chain | Sequence[Optimiser | Chain] = DEFAULT_OPTIMISER,
+    optimiser: Optimiser | Chain | Sequence[Optimiser | Chain] | None = None,
     max_iter: int | Sequence[int] = 1000,
     interpolation: str = "constant",
     random_state: Any = None,
     **options: Any,
 ) -> MultilevelResult:
-    """Train a network with few layers, refine it, go on, until it has the layers of `net`.
+    """Train a network with few layers, refine it and train again, until it has the layers of `net`.
 
-    An iteration on few layers is cheap, and the flow that they find is a good start for more of them.
+    An iteration on few layers is cheap, and their flow is a good start for more layers.
 
     Parameters
     ----------
@@ -161,18 +161,18 @@ def train_multilevel(
         As for `train`.
     levels : int or sequence of int
         Numbers of layers, increasing, the last one that of `net`; or how many levels, each with half as many layers as
-        the next.
+        the next. With control intervals the first level has more layers than these; finer ones keep its intervals.
     optimiser : optimiser or sequence of optimisers
-        For all levels, or one for each: what finds its way on few layers need not be what ends best on many.
+        For all levels, or one for each.
     max_iter : int or sequence of int
-        Iterations at most on each level.
+        The maximum number of iterations on each level, or one number for each.
     interpolation : {"linear", "constant"}
         How controls become those of the next level; where its layers are a multiple by `Network.refine`, which keeps
         learned steps, else by `Network.resample`. "constant" keeps the ODE, so that the loss changes little.
     random_state : None, int, numpy Generator or RandomState
         The source of the first controls and of random batches.
     **options
-        Everything else that `train` takes, but no checkpoints. `freeze` and `validation` hold on all levels.
+        All other arguments of `train`, except `checkpoint`. `freeze` and `validation` apply on all levels.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def train_multilevel(
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit, the network is feed-forward, or a checkpoint is asked for.
+        If an argument is not valid, the network is feed-forward, or `checkpoint` is given.
     FloatingPointError
         If the objective is not finite at the start of a level.
 
@@ -200,25 +200,29 @@ def train_multilevel(
         raise TypeError(f"net must be a Network, got {type(net).__name__}")
     if not net.residual:
         raise ValueError("net must have time steps: a feed-forward network (residual=False) cannot be refined")
-    for name in ("checkpoint", "checkpoint_every", "resume"):
-        if options.get(name) is not None:
-            raise ValueError(f"{name} is not taken: a checkpoint holds the training of one network, not of several")
+    if options.get("checkpoint") is not None:
+        raise ValueError("checkpoint must be left out: it holds the training of one network, not of several")
     interpolation = validation.choice(interpolation, "interpolation", INTERPOLATIONS)
     layers = _levels(levels, net.n_layers)
     iterations = _iterations(max_iter, len(layers))
     optimisers = _optimisers(optimiser, len(layers))
-    coarse = replace(net, n_layers=layers[0])
+    intervals = None if net.control_intervals is None else net.parts[0].shape[0]
+    if intervals is not None and layers[0] <= intervals:
+        raise ValueError(
+            f"levels must begin with more layers than the {intervals} control intervals of the network, got {layers[0]}"
+        )
+    coarse = replace(net, n_layers=layers[0], control_intervals=intervals)
     if u is None:
         controls = coarse.init(random_state=random_state)
     else:
         coarse, controls = _with_layers(net, u, layers[0], interpolation)
     networks, results = [coarse], []
-    for level, (most, method) in enumerate(zip(iterations, optimisers, strict=True)):
+    for level, (count, method) in enumerate(zip(iterations, optimisers, strict=True)):
         if level > 0:
             finer, controls = _with_layers(networks[-1], controls, layers[level], interpolation)
             networks.append(finer)
-        how = {"optimiser": method, "max_iter": most, "random_state": random_state}
-        results.append(train(networks[-1], controls, X, y, **how, **options))
+        settings = {"optimiser": method, "max_iter": count, "random_state": random_state}
+        results.append(train(networks[-1], controls, X, y, **settings, **options))
         controls = results[-1].controls
         if results[-1].status is Status.INTERRUPTED:
             break
@@ -234,11 +238,11 @@ def _with_layers(net: Network, u: Controls, layers: int, interpolation: str) -> 
 
 def _levels(levels: int | Sequence[int], finest: int) -> list[int]:
     if not isinstance(levels, Sequence):
-        count = validation.integer(levels, "levels", least=1)
+        count = validation.integer(levels, "levels", minimum=1)
         if finest < 2 ** (count - 1):
             raise ValueError(f"levels must be at most {finest.bit_length()} for {finest} layers, got {count}")
         return [finest // 2**k for k in reversed(range(count))]
-    layers = [validation.integer(n, f"levels[{i}]", least=1) for i, n in enumerate(levels)]
+    layers = [validation.integer(n, f"levels[{i}]", minimum=1) for i, n in enumerate(levels)]
     if not layers or layers[-1] != finest or any(a >= b for a, b in pairwise(layers)):
         raise ValueError(f"levels must increase and end with the {finest} layers of the network, got {levels!r}")
     return layers
@@ -246,13 +250,15 @@ def _levels(levels: int | Sequence[int], finest: int) -> list[int]:
 
 def _iterations(max_iter: int | Sequence[int], levels: int) -> list[int]:
     if not isinstance(max_iter, Sequence):
-        return [validation.integer(max_iter, "max_iter", least=0)] * levels
+        return [validation.integer(max_iter, "max_iter", minimum=0)] * levels
     if len(max_iter) != levels:
         raise ValueError(f"max_iter has {len(max_iter)} entries but there are {levels} levels")
-    return [validation.integer(n, f"max_iter[{i}]", least=0) for i, n in enumerate(max_iter)]
+    return [validation.integer(n, f"max_iter[{i}]", minimum=0) for i, n in enumerate(max_iter)]
 
 
-def _optimisers(optimiser: Optimiser | Chain | Sequence[Optimiser | Chain], levels: int) -> Sequence[Optimiser | Chain]:
+def _optimisers(
+    optimiser: Optimiser | Chain | Sequence[Optimiser | Chain] | None, levels: int
+) -> Sequence[Optimiser | Chain | None]:
     if not isinstance(optimiser, Sequence):
         return [optimiser] * levels
     if len(optimiser) != levels:

@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 from ocdl import _core
 from ocdl.base import validation
 from ocdl.base.keywords import known_keywords
-from ocdl.base.names import meant
+from ocdl.base.names import resolve_name
 
 __all__ = ["LBFGS", "Adam", "Armijo", "Backtracking", "Chain", "GradientDescent", "NewtonCG"]
 
@@ -104,7 +104,7 @@ class Backtracking(Settings):
         validation.positive(self.L0, "L0")
         _above_one(self.rho_up, "rho_up")
         _fraction(self.rho_down, "rho_down", one_allowed=True)
-        validation.integer(self.max_trials, "max_trials", least=1)
+        validation.integer(self.max_trials, "max_trials", minimum=1)
         _hold_plain_numbers(self)
 
 
@@ -118,7 +118,7 @@ class Armijo(Settings):
     Parameters
     ----------
     c : float
-        Which part of the predicted decrease is asked for, between 0 and 1.
+        The fraction of the predicted decrease that a step must reach, between 0 and 1.
     shrink : float
         t is multiplied by this after a trial that is refused, between 0 and 1.
     grow : float
@@ -157,7 +157,7 @@ class Armijo(Settings):
             raise ValueError(f"grow must be at least 1, got {self.grow}")
         validation.positive(self.first_step, "first_step")
         validation.positive(self.max_step, "max_step")
-        validation.integer(self.max_trials, "max_trials", least=1)
+        validation.integer(self.max_trials, "max_trials", minimum=1)
         _hold_plain_numbers(self)
 
 
@@ -203,7 +203,7 @@ class Adam(Settings):
     def __post_init__(self) -> None:
         validation.positive(self.lr, "lr")
         if self.batch_size is not None:
-            validation.integer(self.batch_size, "batch_size", least=1)
+            validation.integer(self.batch_size, "batch_size", minimum=1)
         for name in ("beta1", "beta2"):
             if validation.not_negative(getattr(self, name), name) >= 1:
                 raise ValueError(f"{name} must be below 1, got {getattr(self, name)}")
@@ -249,8 +249,8 @@ class LBFGS(Settings):
     max_trials: int = 25
 
     def __post_init__(self) -> None:
-        validation.integer(self.memory, "memory", least=1)
-        validation.integer(self.max_trials, "max_trials", least=1)
+        validation.integer(self.memory, "memory", minimum=1)
+        validation.integer(self.max_trials, "max_trials", minimum=1)
         _hold_plain_numbers(self)
 
     @property
@@ -309,8 +309,8 @@ class NewtonCG(Settings):
         object.__setattr__(self, "curvature", validation.choice(self.curvature, "curvature", _core.curvature_names()))
         validation.positive(self.radius, "radius")
         _fraction(self.forcing, "forcing")
-        validation.integer(self.max_products, "max_products", least=1)
-        validation.integer(self.max_trials, "max_trials", least=1)
+        validation.integer(self.max_products, "max_products", minimum=1)
+        validation.integer(self.max_trials, "max_trials", minimum=1)
         _hold_plain_numbers(self)
 
     @property
@@ -366,12 +366,13 @@ class Chain:
         for number, stage in enumerate(stages):
             if not isinstance(stage, tuple) or len(stage) != 2:
                 raise TypeError(
-                    f"stage {number} of a Chain must be a pair (optimiser, iterations), got {validation.written(stage)}"
+                    f"stage {number} of a Chain must be a pair (optimiser, iterations), "
+                    f"got {validation.format_value(stage)}"
                 )
             method, iterations = stage
             single_optimiser(method, f"the optimiser of stage {number}")
             if iterations is not None:
-                iterations = validation.integer(iterations, f"the iterations of stage {number}", least=0)
+                iterations = validation.integer(iterations, f"the iterations of stage {number}", minimum=0)
             elif number + 1 < len(stages):
                 raise ValueError(
                     f"stage {number} of a Chain is not the last and needs a number of iterations, got None"
@@ -393,9 +394,9 @@ def single_optimiser(value: Any, name: str) -> Optimiser:
     """Return an optimiser that is not a chain."""
     if not isinstance(value, SINGLE_OPTIMISERS):
         known = [kind.__name__ for kind in SINGLE_OPTIMISERS]
-        spelled = meant(value, known, ALIASES) if isinstance(value, str) else None
+        spelled = resolve_name(value, known, ALIASES) if isinstance(value, str) else None
         hint = f"; did you mean ocdl.{spelled}()?" if spelled else ""
-        raise TypeError(f"{name} must be one of {', '.join(known)}, got {validation.written(value)}{hint}")
+        raise TypeError(f"{name} must be one of {', '.join(known)}, got {validation.format_value(value)}{hint}")
     return cast(Optimiser, value)
 
 

@@ -1,16 +1,15 @@
-"""How a training is stopped, why it ended, and what it returns."""
+"""Why a training ended, and what it returns."""
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from ocdl import _core
 from ocdl.model.controls import Controls
 from ocdl.training.history import History
 
-__all__ = ["Result", "Status", "Stop"]
+__all__ = ["Result", "Status"]
 
 
 class Status(enum.Enum):
@@ -24,65 +23,24 @@ class Status(enum.Enum):
     """
 
     GRADIENT = "the norm of the gradient is at most tol"
-    STEP = "the step is smaller than the roundoff of the controls"
-    DECREASE = "the loss falls by no more than the share rtol of it"
-    NO_PROGRESS = "no trial step lowers the loss"
+    STEP_TOLERANCE = "the step is smaller than the roundoff of the controls"
+    LOSS_TOLERANCE = "the relative decrease of the loss is at most rtol"
+    LINE_SEARCH_FAILED = "no trial step lowers the loss"
     STAGES = "the next step leads to stage equations that are not solved"
     NOT_FINITE = "the next step leads to a loss or gradient that is not finite"
     ITERATION_LIMIT = "all iterations were made"
-    VALIDATION = "the validation loss has not become lower for a while"
-    ROSE = "the loss is higher than at the start"
-    SATURATED = "the outputs have saturated: their slopes vanish although little is predicted"
-    INTERRUPTED = "it was asked to stop"
+    EARLY_STOPPING = "the validation loss has not become lower for a while"
+    DIVERGED = "the loss is higher than at the start"
+    SATURATED = "the outputs have saturated: their gradients vanish although little is predicted"
+    INTERRUPTED = "a callback or Ctrl-C ended the training"
 
 
-class Stop:
-    """A handle to stop a training from another thread or from a signal handler.
-
-    Examples
-    --------
-    >>> import ocdl
-    >>> stop = ocdl.Stop()
-    >>> stop.request()
-    >>> net = ocdl.Network(1, 2)
-    >>> ocdl.train(net, net.init(0), [[0.0], [1.0]], [0, 1], stop=stop).status
-    <Status.INTERRUPTED: 'it was asked to stop'>
-    """
-
-    def __init__(self) -> None:
-        self._flag = _core.StopFlag()
-
-    def request(self) -> None:
-        """Let the training return the last complete iterate, within a tenth of a second.
-
-        Examples
-        --------
-        >>> import ocdl
-        >>> stop = ocdl.Stop()
-        >>> stop.request()
-        >>> stop.requested
-        True
-        """
-        self._flag.request()
-
-    @property
-    def requested(self) -> bool:
-        """Whether somebody has asked the training to stop.
-
-        Examples
-        --------
-        >>> import ocdl
-        >>> ocdl.Stop().requested
-        False
-        """
-        return self._flag.requested
-
-
-NAMES_OF_OTHERS = {
+CONVERGED = (Status.GRADIENT, Status.STEP_TOLERANCE, Status.LOSS_TOLERANCE)
+FOREIGN_NAMES = {
     "predict": "net.predict(result.controls, X)",
     "x": "result.controls",
     "fun": "result.history.loss[-1]",
-    "success": "result.status says why it ended",
+    "success": "result.converged",
     "nit": "result.n_iter",
     "nfev": "result.n_evals",
     "loss": "result.history.loss",
@@ -96,15 +54,17 @@ class Result:
     Attributes
     ----------
     controls : Controls
-        The last iterate; with `patience` the evaluated one of the lowest validation loss.
+        The last iterate; with `Validation.patience` the evaluated one of the lowest validation loss.
     history : History
         Every iteration.
     n_iter, n_evals : int
         Iterations made, and evaluations of the objective with its gradient; `NewtonCG` says how its products count.
     status : Status
-        Why it ended; its value is a sentence.
+        Why the training ended; its value is a sentence.
     message : str
         The same with the numbers.
+    converged : bool
+        Whether a tolerance was reached.
 
     Examples
     --------
@@ -127,9 +87,26 @@ class Result:
     status: Status
     message: str
 
-    def __getattr__(self, name: str) -> NoReturn:
-        instead = NAMES_OF_OTHERS.get(name)
-        raise AttributeError(f"a Result has no {name!r}{f': {instead}' if instead else ''}", name=name, obj=self)
+    @property
+    def converged(self) -> bool:
+        """Whether the training ended at `tol`, at `rtol`, or at a step as small as roundoff.
+
+        Examples
+        --------
+        >>> import ocdl
+        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
+        >>> net = ocdl.Network(2, 5)
+        >>> ocdl.train(net, net.init(0), X, y, optimiser=ocdl.LBFGS(), tol=0.01).converged
+        True
+        """
+        return self.status in CONVERGED
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            instead = FOREIGN_NAMES.get(name)
+            advice = f"; use {instead}" if instead else ""
+            raise AttributeError(f"a Result has no attribute {name!r}{advice}", name=name, obj=self)
 
     def _ended_as(self, status: Status) -> Result:
         """Return the result with another status, which its message says too."""

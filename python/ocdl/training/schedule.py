@@ -1,4 +1,4 @@
-"""At which iterations something is due: every so many, or those of a list."""
+"""Schedules: which iterations are evaluated or stored."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ class Listed:
         return bisect_left(self.iterations, iteration) < bisect_right(self.iterations, iteration)
 
     def after(self, iteration: int) -> int:
-        """Return the next iteration at which it is due; beyond the last one it never is."""
-        place = bisect_right(self.iterations, iteration)
-        return self.iterations[place] if place < len(self.iterations) else validation.LARGEST_COUNT
+        """Return the next iteration at which it is due, LARGEST_COUNT after the last one."""
+        index = bisect_right(self.iterations, iteration)
+        return self.iterations[index] if index < len(self.iterations) else validation.LARGEST_COUNT
 
 
 Schedule = Every | Listed
 
 
 def evaluations(eval_every: int | Sequence[int]) -> Schedule:
-    """Return the schedule that an argument means; the start belongs to every one."""
+    """Return the argument `eval_every` as a schedule; the start belongs to all of them."""
     if isinstance(eval_every, (str, bytes)) or not isinstance(eval_every, (Sequence, np.ndarray)):
-        return Every(validation.integer(eval_every, "eval_every", least=1))
+        return Every(validation.integer(eval_every, "eval_every", minimum=1))
     if isinstance(eval_every, np.ndarray) and eval_every.ndim != 1:
         raise TypeError(
             f"eval_every must be a whole number or a list of them, got an array of shape {eval_every.shape}"
         )
-    listed = {validation.integer(entry, f"eval_every[{i}]", least=0) for i, entry in enumerate(eval_every)}
+    listed = {validation.integer(entry, f"eval_every[{i}]", minimum=0) for i, entry in enumerate(eval_every)}
     return Listed(tuple(sorted(listed | {0})))

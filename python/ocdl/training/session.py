@@ -1,146 +1,29 @@
-"""A training in progress: the core's loop, stage by stage, and the records it leaves."""
+"""A training in progress: the loop of the core, one optimiser after the other, and its records."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from ocdl import _core
-from ocdl.base import validation
-from ocdl.base.memory import in_units
 from ocdl.base.validation import FloatArray
-from ocdl.distributed.ranks import Ranks
-from ocdl.distributed.row_distribution import RowDistribution
+from ocdl.data.data import Data
 from ocdl.model import overflow
 from ocdl.model.controls import Controls
-from ocdl.model.losses import Loss
-from ocdl.model.objective import Objective
-from ocdl.model.own_loss import LossesOfRows
-from ocdl.network import Network
-from ocdl.streaming.streamed import Streamed
 from ocdl.training.history import EVERY_ITERATION, History
 from ocdl.training.optimisers import Optimiser
+from ocdl.training.problem import Problem
 
-Found = TypeVar("Found")
-
-SLICE_SECONDS = 0.05  # after which the core comes back between two iterations, so that somebody can look
+SLICE_SECONDS = 0.05  # after which the core returns between two iterations, for callback, progress and checkpoints
 SLICE_ITERATIONS = 4096
-LONGER = 4  # times as many iterations as in the last slice, at most
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is trained, on what: arguments of `train` that are checked already.
-
-    Where X are the rows of a source, their targets and weights come with them.
-    """
-
-    net: Network
-    X: FloatArray | Streamed
-    y: Any
-    sample_weight: FloatArray | None
-    objective: Objective
-    validation: tuple[FloatArray | Streamed, Any] | None
-    frozen: tuple[str, ...]
-    tol: float
-    rtol: float
-    ranks: Ranks = field(default_factory=Ranks)
-    row_distribution: RowDistribution | None = None  # None: X has the rows of all ranks
-    validation_distribution: RowDistribution | None = None
-
-    def distributed(self) -> Problem:
-        """Return the problem with the distribution of its rows over the ranks; collective."""
-        distribution = self._row_distribution(self.X, "X")
-        if distribution is None:
-            return self
-        if self.sample_weight is not None:
-            total = distribution.allreduce_sum(self.sample_weight.astype(np.float64).reshape(-1, 1))
-            is_mean = self.objective.reduction == "mean"
-            validation.require_total_weight(float(total[0]), self.net.dtype, mean=is_mean)
-        of_validation = None
-        if self.validation is not None:
-            of_validation = self._row_distribution(self.validation[0], "the X of validation")
-        return replace(self, row_distribution=distribution, validation_distribution=of_validation)
-
-    def _row_distribution(self, X: FloatArray | Streamed, name: str) -> RowDistribution | None:
-        distribution = self.ranks.row_distribution(len(X), name)
-        if distribution is not None and isinstance(X, Streamed) and X.all_rows != distribution.all_rows:
-            raise ValueError(
-                f"{name} is a source of {X.all_rows} rows, and other ranks have one of another length: take the same"
-            )
-        return distribution
-
-    @cached_property
-    def samples(self) -> _core.Evaluator:
-        """The objective on the training data, as the core's optimisers see it."""
-        objective = self.objective._core_objective
-        return self._evaluator(objective, self.X, self.y, self.sample_weight, self.row_distribution)
-
-    @cached_property
-    def smooth_samples(self) -> _core.Evaluator:
-        """The objective without penalties that have no gradient, for optimisers that take their proximal map."""
-        if not self.objective._nonsmooth_terms:
-            return self.samples
-        objective = self.objective._core_objective.smooth_part()
-        return self._evaluator(objective, self.X, self.y, self.sample_weight, self.row_distribution)
-
-    @cached_property
-    def validation_samples(self) -> _core.Evaluator | None:
-        """The objective on the validation data, where there is some."""
-        if self.validation is None:
-            return None
-        return self._evaluator(self.objective._core_objective, *self.validation, None, self.validation_distribution)
-
-    def _evaluator(
-        self,
-        core_objective: _core.Objective,
-        X: FloatArray | Streamed,
-        y: Any,
-        weights: FloatArray | None,
-        distribution: RowDistribution | None,
-    ) -> _core.Evaluator:
-        if isinstance(X, Streamed):
-            return X.evaluator(core_objective, None if distribution is None else distribution.allreduce_nodes)
-        core_network = self.net._core_network
-        if distribution is not None:
-            rows = distribution.first_row, distribution.all_rows, distribution.allreduce_nodes
-            record = self.objective.record
-            own = None if isinstance(record, Loss) else LossesOfRows(record, y, weights)
-            return _core.shards_evaluator(core_network, X, y, weights, core_objective, *rows, own)
-        if isinstance(self.objective.record, Loss):
-            return _core.samples_evaluator(core_network, X, y, weights, core_objective)
-        on_samples = self.objective._on_samples(y, weights, len(X))
-        return _core.outside_loss_evaluator(core_network, X, core_objective, on_samples.evaluate, on_samples.score)
-
-    def start(self, vector: FloatArray, optimiser: Optimiser, seed: int, seconds: float = 0.0) -> _core.Training:
-        """Return the core's loop, still without its first evaluation; `seconds` is what optimisers took before."""
-        method = optimiser._core_method(seed)
-        try:
-            return _core.make_training(
-                self.net._core_network,
-                self.smooth_samples if method.is_proximal else self.samples,
-                vector,
-                method,
-                list(self.frozen),
-                self.net.time_steps == "simplex" and "h" not in self.frozen,
-                self.tol,
-                self.rtol,
-                seconds,
-                self.objective._core_objective,
-            )
-        except MemoryError as error:
-            size = in_units(optimiser._vectors * vector.nbytes)
-            raise MemoryError(f"the vectors of {optimiser} take {size}, which the system refuses") from error
+MAX_SLICE_GROWTH = 4  # iterations of a slice, in those of the last one
 
 
 class Evaluated(NamedTuple):
-    """What is computed at those iterations that are evaluated."""
+    """Scores, validation loss and time steps of an evaluated iteration."""
 
     iteration: int
     score: float
@@ -158,14 +41,14 @@ class Best(NamedTuple):
 
 
 class Before(NamedTuple):
-    """What the earlier stages add up to."""
+    """The iterations and evaluations of the earlier stages."""
 
     iterations: int = 0
     evaluations: int = 0
 
 
 class Stage(NamedTuple):
-    """The optimiser at work: its number, what was before it, and its loop in the core."""
+    """The current optimiser: its number, the work before it, and its loop in the core."""
 
     number: int
     before: Before
@@ -175,7 +58,7 @@ class Stage(NamedTuple):
 class Session:
     """A training in progress.
 
-    Interruptions may come between any two statements, so whatever belongs together is replaced at once.
+    A KeyboardInterrupt may come between any two statements, so values that belong together are replaced at once.
     """
 
     def __init__(
@@ -185,10 +68,9 @@ class Session:
         optimisers: tuple[tuple[Optimiser, int | None], ...],
         max_iter: int,
         seed: int,
-        stop: _core.StopFlag,
     ) -> None:
-        self.problem, self.optimisers, self.max_iter, self.seed, self.stop = problem, optimisers, max_iter, seed, stop
-        self.ranks, self.is_stopped, self.pace = problem.ranks, False, 1
+        self.problem, self.optimisers, self.max_iter, self.seed = problem, optimisers, max_iter, seed
+        self.ranks, self.pace = problem.ranks, 1
         self.stage = Stage(0, Before(), problem.start(vector, optimisers[0][0], seed))
         self.slices: list[tuple[int, FloatArray]] = []  # the iteration before the first row, and the rows
         self.evaluated: list[Evaluated] = []
@@ -218,8 +100,8 @@ class Session:
     @property
     def stage_end(self) -> int:
         """The iteration at which the current optimiser ends."""
-        share = self.optimisers[self.stage.number][1]
-        return self.max_iter if share is None else min(self.stage.before.iterations + share, self.max_iter)
+        count = self.optimisers[self.stage.number][1]
+        return self.max_iter if count is None else min(self.stage.before.iterations + count, self.max_iter)
 
     @property
     def is_started(self) -> bool:
@@ -227,44 +109,31 @@ class Session:
 
     @property
     def is_evaluated(self) -> bool:
-        """Whether the score of the current iterate are known."""
+        """Whether the current iterate is evaluated."""
         return bool(self.evaluated) and self.evaluated[-1].iteration == self.iteration
 
-    def look_for_a_stop(self) -> bool:
-        """Whether somebody has asked to stop, on whichever rank."""
-        self.is_stopped = self.is_stopped or self.ranks.allreduce_any(self.stop.requested)
-        return self.is_stopped
-
-    def _in_step(self, compute: Callable[[], Found]) -> Found | None:
-        """Return what the core computes, on all ranks or, if it was stopped, on none."""
-        found = self.ranks.run_collectively(compute)
-        self.is_stopped = self.is_stopped or not found
-        return found
-
-    def start(self) -> bool:
-        """Evaluate the objective for the first time; raise if it is not finite. False if it was stopped."""
-        if not self._in_step(lambda: self.core.start(self.stop)):
-            return False
+    def start(self) -> None:
+        """Evaluate the objective for the first time; raise a FloatingPointError if it is not finite."""
+        self.core.start()
         if not np.isfinite(self.core.record[:2]).all():
-            self._report_overflow(self.problem.X, self.problem.row_distribution)
+            self._raise_overflow(self.problem.data)
         self.slices.append((-1, np.array([self.core.record])))
-        return True
 
     def advance(self, until: int) -> str:
-        """Iterate up to an iteration of the current stage, for a moment at most; return the core's status.
+        """Iterate up to an iteration of the current stage, but not longer than a slice; return the core's status.
 
-        With other ranks a moment is a number of iterations, for which the first rank looks at its clock.
+        Ranks must make equally many iterations: the root estimates how many a slice has.
         """
         self.trim()
-        most = min(max(min(until, self.stage_end) - self.iteration, 0), SLICE_ITERATIONS)
+        count = min(max(min(until, self.stage_end) - self.iteration, 0), SLICE_ITERATIONS)
         seconds = SLICE_SECONDS
         if self.ranks.size > 1:
-            most, seconds = self.ranks.broadcast(lambda: min(most, self.pace)), math.inf
-        rows, before, started = np.empty((most, len(EVERY_ITERATION))), self.iteration, time.perf_counter()
+            count, seconds = self.ranks.broadcast(lambda: min(count, self.pace)), math.inf
+        rows, before, started = np.empty((count, len(EVERY_ITERATION))), self.iteration, time.perf_counter()
         self.slices.append((before, rows))
-        self._in_step(lambda: self.core.run(rows, seconds, self.stop))
+        self.core.run(rows, seconds)
         made, elapsed = max(self.iteration - before, 1), time.perf_counter() - started
-        self.pace = max(1, min(LONGER * made, int(SLICE_SECONDS / elapsed * made)))
+        self.pace = max(1, min(MAX_SLICE_GROWTH * made, int(SLICE_SECONDS / elapsed * made)))
         return self.core.status
 
     def trim(self) -> None:
@@ -274,72 +143,61 @@ class Session:
             self.slices[-1] = first, rows[: self.iteration - first]
 
     def next_stage(self) -> bool:
-        """Hand over to the next optimiser; False if there is none, or no iteration left."""
+        """Begin with the next optimiser; return False if there is none, or no iteration left."""
         number = self.stage.number + 1
         if number == len(self.optimisers) or self.iteration >= self.max_iter:
             return False
         self.trim()
         core = self.problem.start(self.core.controls(), self.optimisers[number][0], self.seed, self.seconds)
-        if self._in_step(lambda: core.start(self.stop)):
-            self.stage = Stage(number, Before(self.iteration, self.n_evals), core)
+        core.start()
+        self.stage = Stage(number, Before(self.iteration, self.n_evals), core)
         return True
 
-    def evaluate(self) -> Evaluated | None:
-        """Return score and validation at the current controls; None if that was stopped."""
+    def evaluate(self) -> Evaluated:
+        """Return score, validation loss and validation score at the current controls."""
         problem, core = self.problem, self.core
-        training = self._in_step(lambda: core.assess(problem.samples, False, self.stop))
-        if training is None:
-            return None
-        seen, looked_at = (math.nan, math.nan), problem.validation_samples
-        if looked_at is not None:
-            found = self._in_step(lambda: core.assess(looked_at, True, self.stop))
-            if found is None:
-                return None
-            seen = found
-        if problem.validation is not None and self.iteration == 0 and not math.isfinite(seen[0]):
-            try:
-                self._report_overflow(problem.validation[0], problem.validation_distribution)
-            except FloatingPointError as error:
-                raise FloatingPointError(f"validation: {error}") from error
-        return Evaluated(self.iteration, training[1], *seen, self.controls.h.copy())
+        _, score = core.assess(problem.samples, False)
+        val_loss, val_score = math.nan, math.nan
+        if problem.validation is not None and problem.validation_samples is not None:
+            val_loss, val_score = core.assess(problem.validation_samples, True)
+            if self.iteration == 0 and not math.isfinite(val_loss):
+                try:
+                    self._raise_overflow(problem.validation)
+                except FloatingPointError as error:
+                    raise FloatingPointError(f"validation: {error}") from error
+        return Evaluated(self.iteration, score, val_loss, val_score, self.controls.h.copy())
 
-    def _report_overflow(self, X: FloatArray | Streamed, distribution: RowDistribution | None) -> NoReturn:
-        """Raise an error that names the first sample that is not finite, on whichever rank it is."""
-        first_row = 0 if distribution is None else distribution.first_row
-        own = None
-        for first, rows in X.pieces() if isinstance(X, Streamed) else [(first_row, X)]:
-            own = own or overflow.found(self.problem.net._core_network, self.core.controls(), rows, first)
+    def _raise_overflow(self, data: Data) -> NoReturn:
+        """Raise an error that names the first sample that is not finite, on any rank."""
+        net, own = self.problem.net, None
+        for first, rows in data.chunks():
+            own = own or overflow.found(net._core_network, self.core.controls(), rows, first)
         reasons = [reason for reason in self.ranks.allgather(own) if reason is not None]
-        raise FloatingPointError(reasons[0] if reasons else overflow.behind_the_flow(self.problem.net.dtype))
+        raise FloatingPointError(reasons[0] if reasons else overflow.behind_the_flow(net.dtype))
 
     def find_unsolved_stages(self) -> str | None:
-        """Return a sentence about the stages because of which the last trial failed, on whichever rank; else None."""
-        trial, net = self.core.nonfinite_trial(), self.problem.net._core_network
-        distribution = self.problem.row_distribution
+        """Return which stage equations made the last trial fail, on any rank; None if none did."""
+        trial, own = self.core.nonfinite_trial(), None
         if trial is None:
             return None
-        X, own = self.problem.X, None
-        first_row = 0 if distribution is None else distribution.first_row
-        for first, rows in X.pieces() if isinstance(X, Streamed) else [(first_row, X)]:
-            own = own or overflow.unsolved_stages(net, trial, rows, first)
+        for first, rows in self.problem.data.chunks():
+            own = own or overflow.unsolved_stages(self.problem.net._core_network, trial, rows, first)
         return next((reason for reason in self.ranks.allgather(own) if reason is not None), None)
 
-    def last_evaluation(self) -> Evaluated | None:
-        """Return score and validation at the current controls, computed once."""
+    def last_evaluation(self) -> Evaluated:
+        """Return the evaluation at the current controls, computed once."""
         return self.evaluated[-1] if self.is_evaluated else self.evaluate()
 
     def note_evaluation(self, *, keep_best: bool) -> None:
         """Evaluate, and with `keep_best` keep the controls where the validation loss has become lower."""
-        found = self.evaluate()
-        if found is None:
-            return
+        evaluated = self.evaluate()
         if keep_best:
             best = self.best
-            if best is None or is_lower(found.val_loss, best.val_loss):
-                self.best = Best(found.val_loss, self.core.controls(), 0)
+            if best is None or is_lower(evaluated.val_loss, best.val_loss):
+                self.best = Best(evaluated.val_loss, self.core.controls(), 0)
             else:
                 self.best = best._replace(stalled=best.stalled + 1)
-        self.evaluated.append(found)
+        self.evaluated.append(evaluated)
 
     def records(self) -> FloatArray:
         """Return the rows of all iterations, that of the start first."""

@@ -1,4 +1,4 @@
-"""Those who look on while a training runs: a callback and a progress bar, held back so that they cost little."""
+"""Callback and progress bar of a training, called so rarely that they cost little."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ocdl.training.session import Session
 
 __all__ = ["TrainingState"]
 
-LONGEST_SHARE = 0.005  # of the time that a callback or the bar may take
-SHORTEST_PAUSE = 0.1  # seconds
+MAX_TIME_FRACTION = 0.005  # of the training, for callback and bar
+MIN_PAUSE = 0.1  # seconds
 
 
 @dataclass(frozen=True)
 class TrainingState:
-    """Where a training stands, as a callback sees it; `controls` are a copy.
+    """The state of a training, for a callback.
 
-    The score and what belongs to the validation data are those of the last evaluation, of which `eval_every`
-    says when they are made; NaN before the first, or where there are none.
+    `score`, `val_loss` and `val_score` are those of the last evaluation, see `eval_every`; NaN before the first one,
+    or without validation data.
 
     Attributes
     ----------
@@ -63,13 +63,13 @@ class TrainingState:
     val_score: float
 
 
-class Watcher:
-    """Calls the callback and moves the progress bar, each only so often that it takes a small share of the time."""
+class Monitor:
+    """Calls the callback and moves the progress bar, at most ten times a second."""
 
     def __init__(self, callback: Callable[[TrainingState], Any] | None, progress: bool, max_iter: int) -> None:
         self._callback, self._progress, self._max_iter = callback, progress, max_iter
         self._bar: Any = None
-        self._next_look = time.perf_counter() + SHORTEST_PAUSE
+        self._next_poll = time.perf_counter() + MIN_PAUSE
 
     def __enter__(self) -> Self:
         if self._progress:
@@ -84,12 +84,12 @@ class Watcher:
         if self._bar is not None:
             self._bar.close()
 
-    def look(self, session: Session, *, last: bool = False) -> bool:
-        """Show where the session stands, unless that was done a moment ago; True if the callback wants to stop."""
+    def poll(self, session: Session, *, last: bool = False) -> bool:
+        """Show the state of the session if it is time to; return whether the callback ends the training."""
         started = time.perf_counter()
         if self._callback is None and self._bar is None:
             return False
-        if started < self._next_look and not last:
+        if started < self._next_poll and not last:
             return False
         loss, gradient_norm, *_ = session.core.record
         if self._bar is not None:
@@ -97,7 +97,7 @@ class Watcher:
             self._bar.update(session.iteration - self._bar.n)
             if last:
                 self._bar.refresh()
-        wants_to_stop = False
+        is_ended = False
         if self._callback is not None:
             evaluated = session.evaluated[-1] if session.evaluated else None
             state = TrainingState(
@@ -109,13 +109,13 @@ class Watcher:
                 session.controls,
                 *((math.nan,) * 3 if evaluated is None else evaluated[1:4]),
             )
-            wants_to_stop = bool(self._callback(state))
+            is_ended = bool(self._callback(state))
         now = time.perf_counter()
-        self._next_look = now + max(SHORTEST_PAUSE, (now - started) / LONGEST_SHARE)
-        return wants_to_stop
+        self._next_poll = now + max(MIN_PAUSE, (now - started) / MAX_TIME_FRACTION)
+        return is_ended
 
 
 def _summary(session: Session, loss: float) -> str:
-    """What the bar says: the loss, and the score of the last evaluation if it has one."""
+    """Return the text of the bar: the loss, and the score of the last evaluation if it has one."""
     score = session.evaluated[-1].score if session.evaluated else math.nan
     return f"loss {loss:.4g}" + ("" if math.isnan(score) else f", {session.problem.objective.score_name} {score:.4g}")

@@ -11,7 +11,7 @@ struct EvenSteps {
   static constexpr bool nonsmooth = false;
 
   double weight = 0;
-  PartSelection parts;  ///< not looked at: it acts on the steps
+  PartSelection parts;  ///< ignored: it acts on the steps
 
   template <class T>
   Wide<T> add(const Network& net, const T* controls, T* gradient) const {

@@ -4,7 +4,7 @@
 
 namespace ocdl {
 
-/// weight |u|_1 over the chosen parts; its subgradient at 0 is 0, its second derivative 0 everywhere.
+/// weight |u|_1 over the selected parts; its subgradient at 0 is 0, its second derivative 0 everywhere.
 struct L1 {
   static constexpr std::string_view name = "l1";
   static constexpr bool nonsmooth = true;

@@ -17,8 +17,8 @@ struct PartSelection {
     return std::find(names->begin(), names->end(), part.name) != names->end();
   }
 
-  /// The sum of of_run(values, size, gradient) over the runs of chosen parts that follow each other; the
-  /// gradient is null where none is asked for or the run is not variable.
+  /// The sum of of_run(values, size, gradient) over the runs of selected parts that follow each other; the
+  /// gradient is null where the caller wants none or the run is not variable.
   template <class T, class OfRun>
   Wide<T> sum_of_runs(const Network& net, const T* controls, T* gradient, const OfRun& of_run) const {
     Wide<T> sum{};

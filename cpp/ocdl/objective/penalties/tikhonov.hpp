@@ -4,7 +4,7 @@
 
 namespace ocdl {
 
-/// weight/2 |u|^2 over the chosen parts.
+/// weight/2 |u|^2 over the selected parts.
 struct Tikhonov {
   static constexpr std::string_view name = "tikhonov";
   static constexpr bool nonsmooth = false;

@@ -1,4 +1,4 @@
-"""The paper's figures and its table; a form of figure per file."""
+"""The figures and the table of the paper, one kind of figure per file."""
 
 from ocdl.reproduce.figures import courses, data, decisions, digits, snapshots, steps, tableaux
 from ocdl.reproduce.figures._figure import Figure

@@ -1,4 +1,4 @@
-"""What a figure of the paper is: the runs it needs, how it is drawn, and the numbers behind it."""
+"""A figure of the paper: its runs, its drawing function and its numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure as Canvas
 
 from ocdl.reproduce.results import Results
-from ocdl.reproduce.runs import Run, runs_of
+from ocdl.reproduce.runs import Run, list_runs
 
 
 @dataclass(frozen=True)
@@ -46,4 +46,4 @@ class Figure:
         """Return the trainings that the figure needs."""
         if self.experiment is None:
             return []
-        return runs_of(self.experiment, self.datasets, max(seeds, self.least_seeds), quick)
+        return list_runs(self.experiment, self.datasets, max(seeds, self.least_seeds), quick)

@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure as Canvas
 
 from ocdl import plot
-from ocdl.plot._axes import readable
+from ocdl.plot._axes import enlarge_legend_markers
 from ocdl.reproduce.figures._figure import Figure, Table
 from ocdl.reproduce.figures.decisions import FIRST, PANEL, RESOLUTION, rows_of
 from ocdl.reproduce.results import Results
@@ -27,7 +27,7 @@ def _draw(results: Results, canvas: Canvas, *, experiment: str, dataset: str, la
             outcome.model, data.X, data.y, layers=layers[name], resolution=RESOLUTION, legend=False, fig=part
         )
     legend = canvas.legend(handles=scenes[0].points, loc="outside lower center", ncols=2, frameon=False)
-    readable(legend)
+    enlarge_legend_markers(legend)
 
 
 def _table(results: Results, *, experiment: str, dataset: str, layers: Layers) -> Table:

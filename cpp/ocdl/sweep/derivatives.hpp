@@ -1,0 +1,17 @@
+#pragma once
+
+namespace ocdl {
+
+/// Where the derivatives go; null pointers are not wanted.
+template <class T>
+struct Derivatives {
+  T* controls = nullptr;  ///< by the controls
+  T* inputs = nullptr;    ///< by X: p[0], (samples, features)
+  T* costates = nullptr;  ///< p, (N+1, samples, dim)
+  /// Set to whether all controls and the derivatives by them are known to be finite.
+  bool* known_finite = nullptr;
+
+  bool any() const { return controls || inputs || costates; }
+};
+
+}  // namespace ocdl

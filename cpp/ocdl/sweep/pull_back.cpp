@@ -1,8 +1,0 @@
-#include "ocdl/sweep/pull_back.hpp"
-
-namespace ocdl {
-
-template class PullBack<double>;
-template class PullBack<float>;
-
-}  // namespace ocdl

@@ -1,0 +1,64 @@
+"""Rows of a source, validated whenever they are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ocdl.base import validation
+from ocdl.data.data import Samples
+from ocdl.data.prefetcher import RowRanges
+from ocdl.data.row_source import Rows
+from ocdl.model.custom_loss import concatenate_rows
+from ocdl.model.objective import Objective
+from ocdl.network import Network
+
+
+class CheckedRows:
+    """The rows of a source for one network and objective; messages call it `title`."""
+
+    def __init__(self, source: Rows, net: Network, objective: Objective, title: str) -> None:
+        self._source, self._net, self._objective, self._title = source, net, objective, title
+        self.is_weighted: bool | None = None  # None before the first rows
+
+    def read(self, ranges: RowRanges) -> Samples:
+        """Return ranges of rows, one after the other."""
+        parts = [self._read_range(i, j) for i, j in ranges]
+        if len(parts) == 1:
+            return parts[0]
+        X, y, weights = zip(*parts, strict=True)
+        return np.concatenate(X), concatenate_rows(y), np.concatenate(weights) if self.is_weighted else None
+
+    def _read_range(self, i: int, j: int) -> Samples:
+        where = f"rows {i} to {j - 1} of {self._title}"
+        try:
+            rows = self._source.rows(i, j)
+        except Exception as error:
+            raise RuntimeError(f"{where} could not be read: {type(error).__name__}: {error}") from error
+        if not isinstance(rows, (tuple, list)) or len(rows) not in (2, 3):
+            raise TypeError(f"{where}: rows must return X, y or X, y, sample_weight, got {_describe(rows)}")
+        try:
+            return self._validate(j - i, *rows)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{where} (X[0] is row {i}): {error}") from error
+
+    def _validate(self, count: int, X: Any, y: Any, sample_weight: Any = None) -> Samples:
+        net = self._net
+        rows = validation.samples(X, net.n_features, net.dtype)
+        if len(rows) != count:
+            raise ValueError(f"X must have {count} rows, got {len(rows)}")
+        targets = self._objective._loss._validate_targets(y, count, net.n_outputs, net.dtype)
+        weights = validation.weights(sample_weight, count, net.dtype, are_all=False)
+        if self.is_weighted is None:
+            self.is_weighted = weights is not None
+        if self.is_weighted != (weights is not None):
+            here, first = ("no weights", "weights") if self.is_weighted else ("weights", "no weights")
+            raise ValueError(f"these rows have {here}, but the first rows have {first}")
+        return rows, targets, weights
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    return type(value).__name__

@@ -1,0 +1,183 @@
+"""Custom losses: called with all rows or those of a batch, weighted, reduced and validated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ocdl import _core
+from ocdl.base import validation
+from ocdl.base.names import pluralise
+from ocdl.base.validation import FloatArray, LabelArray
+from ocdl.model.losses import CustomLoss, Loss
+
+
+class CallbackLoss(Loss):
+    """A custom loss behind the interface of all losses; what it returns is checked."""
+
+    is_custom = True
+
+    def __init__(self, custom: CustomLoss) -> None:
+        score = getattr(custom, "score", None)
+        if score is not None and not callable(score):
+            raise TypeError(
+                "the score of a loss must be a method score(outputs, targets), "
+                f"got {validation.format_with_type(score)}"
+            )
+        name = getattr(custom, "name", None)
+        self.custom, self.name = custom, name if isinstance(name, str) else type(custom).__name__
+
+    def inverse_link(self, outputs: FloatArray) -> FloatArray:
+        """Return the predictions of outputs by ``inverse_link``; without this method, the outputs."""
+        link = getattr(self.custom, "inverse_link", None)
+        return outputs if link is None else np.asarray(link(outputs))
+
+    def weighted_values_and_grads(
+        self, outputs: FloatArray, targets: Any, weights: FloatArray | None, scale: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the weighted losses of rows, (rows,), and their gradients times the scale, (rows, outputs)."""
+        name = f"{self.name}.value_and_grad"
+        result = self.custom.value_and_grad(outputs.copy(), targets)
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise TypeError(f"{name} must return a pair (values, gradients), got {type(result).__name__}")
+        values = _validate(result[0], (len(outputs),), f"the values of {name}", "(samples,)")
+        gradients = _validate(result[1], outputs.shape, f"the gradients of {name}", "(samples, outputs)")
+        wide = np.ones(len(outputs)) if weights is None else weights.astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return wide * values, (scale * wide[:, None] * gradients).astype(outputs.dtype, order="C")
+
+    def _validate_targets(self, y: Any, samples: int, outputs: int, dtype: np.dtype[Any]) -> Any:
+        """Return targets as they were given."""
+        if getattr(y, "shape", None) == ():
+            raise ValueError(f"y has shape () but X has {pluralise(samples, 'sample')}")
+        if hasattr(y, "__len__") and not isinstance(y, dict) and len(y) != samples:
+            raise ValueError(f"y has {pluralise(len(y), 'target')} but X has {pluralise(samples, 'sample')}")
+        return y
+
+    def _to_dict(self) -> dict[str, Any]:
+        if not isinstance(getattr(self.custom, "name", None), str):
+            raise ValueError(
+                f"a checkpoint identifies a custom loss by its name: give {self.name} an attribute 'name', a string"
+            )
+        return {"custom": self.name}
+
+
+@dataclass(frozen=True)
+class LossOnSamples:
+    """A custom loss with the targets and weights of so many samples."""
+
+    loss: CallbackLoss
+    targets: Any
+    weights: FloatArray | None
+    samples: int
+    mean: bool
+
+    def evaluate(
+        self, outputs: FloatArray, rows: LabelArray | None = None, with_grad: bool = True
+    ) -> tuple[float, FloatArray | None]:
+        """Return the losses at these outputs, weighted and reduced, and if `with_grad` the gradient of that.
+
+        The sum over the rows of a batch is scaled so that its expectation is that of all samples.
+        """
+        value, gradient = self.value_and_grad(outputs, rows)
+        return value, gradient if with_grad else None
+
+    def value_and_grad(self, outputs: FloatArray, rows: LabelArray | None = None) -> tuple[float, FloatArray]:
+        """Return the same, always with the gradient."""
+        targets, weights = self.targets, self.weights
+        scale = 1.0
+        if self.mean:
+            scale = 1 / (self.samples if weights is None else _core.sum_in_order(weights.astype(np.float64)))
+        if rows is not None:
+            targets = select_rows(targets, rows)
+            weights = None if weights is None else weights[rows]
+            scale = scale * self.samples / len(rows)
+        losses, gradient = self.loss.weighted_values_and_grads(outputs, targets, weights, scale)
+        return scale * _core.sum_in_order(losses), gradient
+
+    def score(self, outputs: FloatArray) -> float:
+        """Return the score of the loss at the outputs of all samples; NaN if it has none."""
+        score = getattr(self.loss.custom, "score", None)
+        if score is None:
+            return math.nan
+        result = score(outputs, self.targets)
+        try:
+            return float(result)
+        except (TypeError, ValueError, OverflowError) as error:
+            name = f"{self.loss.name}.score"
+            raise TypeError(f"{name} must return a real number, got {validation.format_with_type(result)}") from error
+
+
+@dataclass(frozen=True)
+class LossOnRows:
+    """A custom loss with the targets and weights of some of all rows: the core adds up and scales."""
+
+    loss: CallbackLoss
+    targets: Any
+    weights: FloatArray | None
+
+    def __call__(
+        self, outputs: FloatArray, positions: LabelArray | None, scale: float, with_grad: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the weighted losses of all rows, or of those at these positions, and their scaled gradients."""
+        targets, weights = self.targets, self.weights
+        if positions is not None:
+            targets = select_rows(targets, positions)
+            weights = None if weights is None else weights[positions]
+        return self.loss.weighted_values_and_grads(outputs, targets, weights, scale)
+
+
+def _validate(array: Any, shape: tuple[int, ...], name: str, meaning: str) -> FloatArray:
+    try:
+        numbers = np.asarray(array)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array of real numbers, got a ragged sequence") from error
+    if numbers.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be real numbers, got dtype {numbers.dtype}")
+    if numbers.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, {meaning}, got {numbers.shape}")
+    validation.require_unmasked(array, name)
+    bad = np.flatnonzero(np.isnan(numbers).reshape(len(numbers), -1).any(axis=1))
+    if len(bad):
+        raise FloatingPointError(f"{name} are NaN for sample {bad[0]}")
+    return numbers.astype(np.float64)
+
+
+def select_rows(targets: Any, rows: LabelArray) -> Any:
+    """Return the targets of some rows, in the type in which they were given."""
+    if targets is None:
+        return None
+    if isinstance(targets, dict):
+        return {key: select_rows(value, rows) for key, value in targets.items()}
+    if hasattr(targets, "iloc"):
+        return targets.iloc[rows]
+    if isinstance(targets, (list, tuple)):
+        return type(targets)(targets[row] for row in rows)
+    try:
+        return targets[rows]
+    except (TypeError, IndexError) as error:
+        kinds = "an array, a table, a list, a tuple, None, or a dict of these"
+        raise TypeError(
+            f"y must be {kinds}, as a custom loss is called with some of its rows: {type(targets).__name__} cannot be "
+            f"indexed by row numbers ({error})"
+        ) from error
+
+
+def concatenate_rows(parts: Sequence[Any]) -> Any:
+    """Concatenate the targets of several row ranges, in the type in which they were given."""
+    first = parts[0]
+    if first is None:
+        return None
+    if isinstance(first, dict):
+        return {key: concatenate_rows([part[key] for part in parts]) for key in first}
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(list(parts))
+    if isinstance(first, (list, tuple)):
+        return type(first)(target for part in parts for target in part)
+    return np.concatenate(parts)

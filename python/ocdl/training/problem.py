@@ -1,0 +1,131 @@
+"""What is trained, on what data: the checked arguments of `train`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from ocdl import _core
+from ocdl.base import validation as checks
+from ocdl.base.memory import format_bytes
+from ocdl.base.validation import FloatArray
+from ocdl.data.array_data import ArrayData
+from ocdl.data.data import Data
+from ocdl.data.row_source import Rows, is_source
+from ocdl.data.source_data import SourceData
+from ocdl.distributed.ranks import Ranks
+from ocdl.model.objective import Objective
+from ocdl.network import Network
+from ocdl.training.optimisers import Optimiser
+from ocdl.training.validation import Validation
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Network, objective and data of a training."""
+
+    net: Network
+    objective: Objective
+    data: Data
+    validation: Data | None
+    frozen: tuple[str, ...]
+    tol: float
+    rtol: float
+    ranks: Ranks
+
+    @classmethod
+    def from_arguments(
+        cls,
+        ranks: Ranks,
+        net: Network,
+        X: ArrayLike | Rows,
+        y: Any,
+        objective: Objective,
+        sample_weight: ArrayLike | None,
+        validation: Validation | None,
+        freeze: Iterable[str],
+        tol: float,
+        rtol: float,
+    ) -> Problem:
+        """Check the arguments; errors name them."""
+        data = _make_data(ranks, net, objective, X, y, sample_weight, "X")
+        val_data = None
+        if validation is not None:
+            given = validation.X, validation.y, validation.sample_weight
+            try:
+                val_data = _make_data(ranks, net, objective, *given, "the X of validation")
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"validation: {error}") from error
+        tol, rtol = checks.not_negative(tol, "tol"), checks.not_negative(rtol, "rtol")
+        return cls(net, objective, data, val_data, _frozen(net, freeze), tol, rtol, ranks)
+
+    def distribute(self) -> Problem:
+        """Return the problem with the distribution of its rows over the ranks; collective."""
+        validation = self.validation
+        return replace(
+            self,
+            data=self.data.distribute(self.ranks, "X"),
+            validation=None if validation is None else validation.distribute(self.ranks, "the X of validation"),
+        )
+
+    @cached_property
+    def samples(self) -> _core.Evaluator:
+        """The objective on the training data, as an optimiser sees it."""
+        return self.data.evaluator(self.objective._core_objective)
+
+    @cached_property
+    def smooth_samples(self) -> _core.Evaluator:
+        """The objective without nonsmooth penalties, for optimisers that take their proximal map."""
+        if not self.objective._nonsmooth_penalties:
+            return self.samples
+        return self.data.evaluator(self.objective._core_objective.smooth_part())
+
+    @cached_property
+    def validation_samples(self) -> _core.Evaluator | None:
+        """The objective on the validation data, if there are any."""
+        return None if self.validation is None else self.validation.evaluator(self.objective._core_objective)
+
+    def start(self, vector: FloatArray, optimiser: Optimiser, seed: int, seconds: float = 0.0) -> _core.Training:
+        """Return the loop of the core before its first evaluation; `seconds` is the time of earlier optimisers."""
+        method = optimiser._core_method(seed)
+        try:
+            return _core.make_training(
+                self.net._core_network,
+                self.smooth_samples if method.is_proximal else self.samples,
+                vector,
+                method,
+                list(self.frozen),
+                self.net.time_steps == "simplex" and "h" not in self.frozen,
+                self.tol,
+                self.rtol,
+                seconds,
+                self.objective._core_objective,
+            )
+        except MemoryError as error:
+            size = format_bytes(optimiser._vectors * vector.nbytes)
+            raise MemoryError(f"the vectors of {optimiser} need {size}, which the system refuses") from error
+
+
+def _make_data(ranks: Ranks, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, name: str) -> Data:
+    if not is_source(X):
+        return ArrayData(net, objective, X, y, sample_weight, ranks.min_rows)
+    for other, given in (("y", y), ("sample_weight", sample_weight)):
+        if given is not None:
+            raise TypeError(f"{other} must be left out with a source, whose rows carry it")
+    return SourceData(net, objective, X, ranks, name)
+
+
+def _frozen(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:
+    try:
+        given = None if isinstance(freeze, (str, bytes)) else list(freeze)
+    except TypeError:
+        given = None
+    if given is None:
+        raise TypeError(f"freeze must be a collection of names, as in ('W', 'mu'), got {checks.format_value(freeze)}")
+    known = [part.name for part in net.parts]
+    names = [checks.choice(name, "freeze", known) for name in given]
+    return tuple(part for part in known if part in names)

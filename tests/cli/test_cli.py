@@ -1,0 +1,730 @@
+"""The command line: every command end to end, and one line for every mistake of the user."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import os
+import resource
+import subprocess
+import sys
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from subprocesses import interrupted, run_python
+
+import ocdl
+from ocdl.cli import COMMANDS, train
+from ocdl.model.fields import FIELDS_WITHOUT_OPTION
+from ocdl.network import files
+from ocdl.storage.container import FORMAT_VERSION
+from ocdl.training.optimisers import SINGLE_OPTIMISERS
+
+Run = Callable[..., tuple[int, str, str]]
+QUICK = ("--layers", "3", "--max-iter", "20")
+SPECIES = np.array(["setosa", "versicolor", "virginica"])
+
+
+@pytest.fixture
+def iris(tmp_path: Path) -> Path:
+    """A CSV file with a header, whose labels are text."""
+    path = tmp_path / "iris.csv"
+    X, y = load_iris(return_X_y=True)
+    rows = [f"{','.join(map(str, row))},{SPECIES[label]}" for row, label in zip(X.tolist(), y, strict=True)]
+    path.write_text("\n".join(["a,b,c,d,species", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def model(iris: Path, run: Run, tmp_path: Path) -> Path:
+    """A model trained on `iris`."""
+    path = tmp_path / "model.ocdl"
+    assert run("train", "--data", iris, *QUICK, "--out", path, "--quiet") == (0, "", "")
+    return path
+
+
+def run_process(*argv: object, **settings: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ocdl", *map(str, argv)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **settings)
+
+
+def assert_one_line_error(result: tuple[int, str, str], *fragments: str) -> None:
+    code, out, err = result
+    assert (code, out) == (2, "")
+    assert err.startswith("ocdl: error: ")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    for fragment in fragments:
+        assert fragment in err
+
+
+# ---- info ----
+
+
+def test_info(run: Run) -> None:
+    code, out, err = run("info", "--json")
+    assert (code, err) == (0, "")
+    facts = json.loads(out)
+    assert facts["version"] == ocdl.__version__
+    assert facts["core"] == ocdl.build_info()
+    assert facts["threads"] == ocdl.get_num_threads()
+    assert facts["numpy"] == np.__version__
+    assert ocdl.__version__ in run("info")[1]
+
+
+def test_python_m_ocdl_is_the_command_line() -> None:
+    done = run_process("info", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["python"]
+    done = run_process("predict", "absent.ocdl", "absent.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "ocdl: error: No such file or directory: 'absent.ocdl'\n"
+
+
+@pytest.mark.parametrize("command", [module.__name__.rpartition(".")[2] for module in COMMANDS])
+def test_help_has_examples(command: str, run: Run) -> None:
+    code, out, err = run(command, "--help")
+    assert (code, err) == (0, "")
+    assert f"examples:\n  ocdl {command}" in out
+    assert command in run("--help")[1]
+
+
+def test_version(run: Run) -> None:
+    assert run("--version") == (0, f"ocdl {ocdl.__version__}\n", "")
+
+
+# ---- train and predict ----
+
+
+def test_defaults_are_those_of_the_estimator() -> None:
+    from ocdl.cli import _parser
+
+    chosen = _parser().parse_args(["train", "--data", "spiral", "--out", "m"])
+    ours = (chosen.architecture, chosen.tableau, chosen.layers, chosen.max_iter, chosen.field)
+    for theirs in (ocdl.ODEClassifier(), ocdl.ODERegressor()):
+        assert ours == (theirs.architecture, theirs.tableau, theirs.n_layers, theirs.max_iter, theirs.field)
+    assert {chosen.loss, chosen.optimiser, chosen.lr, chosen.batch_size, chosen.alpha, chosen.patience} == {None}
+
+
+def test_optimisers_are_all_there_are(run: Run, tmp_path: Path) -> None:
+    kinds = {kind.__name__.lower() for kind in SINGLE_OPTIMISERS}
+    assert {name.replace("-", "") for name in train.OPTIMISERS} == kinds
+    for name, used in (("Newton_CG", "newton-cg"), ("Algorithm 2", "backtracking"), ("L-BFGS", "lbfgs")):
+        path = tmp_path / "m.ocdl"
+        argv = (
+            "train",
+            "--data",
+            "donut1d",
+            *QUICK,
+            "--optimiser",
+            name,
+            "--tableau",
+            "RK4",
+            "--architecture",
+            "ResNet",
+        )
+        assert run(*argv, "--quiet", "--out", path) == (0, "", "")
+        model = ocdl.load(path)
+        assert (model.estimator.optimiser, model.network.tableau.name) == (used, "kutta4")
+
+
+def test_the_command_line_is_read_without_what_is_heavy() -> None:
+    found = "{'sklearn', 'matplotlib', 'pandas'} & {*sys.modules}"
+    assert run_python(f"import sys; from ocdl.cli import _parser; _parser(); print({found})") == "set()"
+
+
+@pytest.mark.parametrize("data", train.GENERATORS)
+def test_the_papers_data(data: str, run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("train", "--data", data, *QUICK, "--seed", 3, "--out", tmp_path / "m.ocdl", "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert facts["iterations"] <= 40  # 20 under a weak prior, 20 under the whole one
+    assert facts["test_samples"] == pytest.approx(facts["train_samples"] / 4, abs=1)
+    assert 0.4 < facts["test_accuracy"] <= 1
+
+
+def test_the_report(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("train", "--data", "spiral", *QUICK, "--test-size", 0, "--out", tmp_path / "m.ocdl")
+    assert code == 0
+    assert [line.split("  ")[0] for line in out.splitlines()] == [
+        "train accuracy", "train log loss", "train AUC", "test", "loss", "iterations", "alpha", "seconds", "model file"
+    ]  # fmt: skip
+    assert "no rows held out" in out
+
+
+def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "data.npz"
+    np.savez(data, X=1e6 + np.arange(24.0).reshape(12, 2), y=np.repeat([0, 1], 6))
+    options = ("train", "--data", data, *QUICK, "--no-scaling", "--out", tmp_path / "m.ocdl")
+    code, out, err = run(*options, "--json")
+    assert code == 0
+    assert json.loads(out)
+    assert err.startswith("ocdl: warning: X[:, 1] has a root mean square of 1e+06; scale the inputs")
+    assert all(line.startswith("ocdl: warning: ") for line in err.splitlines())
+    code, out, err = run(*options, "--json", "--quiet")
+    assert (code, err) == (0, "")
+    assert json.loads(out)
+
+
+def test_a_constant_column_that_saturates_is_named(run: Run, tmp_path: Path) -> None:
+    """It may have been scaled already: the mean of equal numbers of 1e19 is rounded, and what is left is large."""
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    rows[:, 1] = -28_672
+    np.savez(tmp_path / "data.npz", X=rows, y=rows[:, 0] > 0)
+    _, _, err = run("train", "--data", tmp_path / "data.npz", *QUICK, "--no-scaling", "--out", tmp_path / "m.ocdl")
+    assert "X[:, 1] has a root mean square of 2.87e+04 and the same value in every row; leave it out" in err
+    assert "StandardScaler" not in err
+
+
+@pytest.mark.parametrize(
+    ("loss", "optimiser"), [("cross_entropy", "adam"), ("squared", "lbfgs"), ("cross_entropy", "newton-cg")]
+)
+def test_predictions_are_those_of_the_pipeline(loss: str, optimiser: str, iris: Path, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "m.ocdl"
+    options = ("--loss", loss, "--optimiser", optimiser, "--seed", 5, "--json")
+    code, out, _ = run("train", "--data", iris, *QUICK, *options, "--out", path)
+    assert code == 0
+    X, y = load_iris(return_X_y=True)
+    y = SPECIES[y]
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=38, stratify=y, random_state=5)
+    estimator = ocdl.ODEClassifier(n_layers=3, max_iter=20, loss=loss, optimiser=optimiser, random_state=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it has not converged
+        pipeline = make_pipeline(StandardScaler(), estimator).fit(X_train, y_train)
+        assert json.loads(out)["test_accuracy"] == pipeline.score(X_test, y_test)
+        pipeline.fit(X, y)  # the saved model is one of all rows
+    _, out, _ = run("predict", path, iris, "--json", "--proba")
+    facts = json.loads(out)
+    assert facts["predictions"] == pipeline.predict(X).tolist()
+    assert facts["probabilities"] == pipeline.predict_proba(X).tolist()
+    assert facts["classes"] == pipeline.classes_.tolist()
+
+
+def test_predictions_as_csv(model: Path, iris: Path, run: Run, tmp_path: Path) -> None:
+    _, out, err = run("predict", model, iris, "--proba")
+    rows = list(csv.reader(io.StringIO(out)))
+    assert err == ""
+    assert rows[0] == ["prediction", *(f"probability of {name}" for name in SPECIES)]
+    assert len(rows) == 151
+    for row in rows[1:]:
+        assert row[0] == SPECIES[np.argmax([float(text) for text in row[1:]])]
+    target = tmp_path / "predictions.csv"
+    assert run("predict", model, iris, "--proba", "--out", target) == (0, "", "")
+    assert target.read_text() == out
+
+
+def test_columns_are_found_by_their_names(model: Path, iris: Path, run: Run, tmp_path: Path) -> None:
+    expected = run("predict", model, iris)
+    rows = [line.split(",") for line in iris.read_text().splitlines()]
+    other = tmp_path / "other.csv"
+    for order in ([3, 0, 2, 1], [4, 1, 0, 3, 2]):
+        other.write_text("\n".join(";".join(row[j] for j in order) for row in rows))
+        assert run("predict", model, other) == expected
+    for width in (4, 5):  # without a header they are taken in order, with the labels or without
+        other.write_text("\r\n".join("\t".join(row[:width]) for row in rows[1:]))
+        assert run("predict", model, other) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "classes", "names"),
+    [
+        ("1,2,a\n3,4,b\n", None, ["a", "b"], None),
+        ("p,q,r\n1,2,a\n3,4,b\n", None, ["a", "b"], ["p", "q"]),
+        ("p;q;r\n1;2;10\n3;4;9\n", None, [9, 10], ["p", "q"]),
+        ("p\tq\tr\n1\t2\t-1\n3\t4\t0\n", "p", [1, 3], ["q", "r"]),
+        ("\ufeffp,q\n\n 1e3 , 01\n-.5,1.\n\n", None, ["01", "1."], ["p"]),
+        ('"p, of x; y",q\n1,"a\nb"\n2,c\n', None, ["a\nb", "c"], ["p, of x; y"]),
+        ("0,1,label\n5,6,1\n7,8,2\n", None, [1, 2], ["0", "1"]),
+        ("label,0,1\n1,5,6\n2,7,8\n", "label", [1, 2], ["0", "1"]),
+        ("1,2,3\n4,5,6\n", "1", [1, 4], None),
+    ],
+)
+def test_csv_files_are_understood(
+    text: str, target: str | None, classes: list[Any], names: list[str] | None, run: Run, tmp_path: Path
+) -> None:
+    data, path = tmp_path / "data.csv", tmp_path / "m.ocdl"
+    data.write_text(text, encoding="utf-8")
+    chosen = () if target is None else ("--target", target)
+    result = run("train", "--data", data, *chosen, *QUICK, "--test-size", 0, "--quiet", "--out", path)
+    assert result == (0, "", "")
+    facts = json.loads(run("inspect", path, "--json")[1])
+    assert (facts["classes"], facts["feature_names"]) == (classes, names)
+    code, out, _ = run("predict", path, data, "--json")
+    assert code == 0
+    assert len(json.loads(out)["predictions"]) == 2
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [True, False], [1.0, 2.0], ["in", "out"]], ids=repr)
+def test_npz_files(labels: list[Any], run: Run, tmp_path: Path) -> None:
+    data, path = tmp_path / "data.npz", tmp_path / "m.ocdl"
+    np.savez(data, X=np.arange(24, dtype=np.float32).reshape(12, 2), y=np.repeat(labels, 6))
+    assert run("train", "--data", data, *QUICK, "--no-scaling", "--quiet", "--out", path) == (0, "", "")
+    code, out, _ = run("predict", path, data, "--json")
+    assert code == 0
+    assert json.loads(out)["classes"] == sorted(labels)
+
+
+def test_files_of_the_estimator_are_read(run: Run, tmp_path: Path, iris: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    estimator = ocdl.ODEClassifier(n_layers=3, tol=10, random_state=0).fit(X, y)
+    estimator.save(tmp_path / "e.ocdl")
+    np.savez(tmp_path / "X.npz", X=X)
+    _, out, _ = run("predict", tmp_path / "e.ocdl", tmp_path / "X.npz", "--json", "--proba")
+    assert json.loads(out)["predictions"] == estimator.predict(X).tolist()
+    assert json.loads(out)["probabilities"] == estimator.predict_proba(X).tolist()
+    assert json.loads(run("inspect", tmp_path / "e.ocdl", "--json")[1])["classes"] == [0, 1, 2]
+    assert_one_line_error(run("predict", tmp_path / "e.ocdl", iris), "has 5 columns, but the model takes 4")
+
+
+# ---- inspect ----
+
+
+def test_inspect(model: Path, run: Run) -> None:
+    code, out, err = run("inspect", model)
+    assert (code, err) == (0, "")
+    assert "setosa, versicolor, virginica" in out
+    assert "classification of species; classes: setosa" in out
+    assert "4 columns; 4 numbers after encoding" in out
+    assert [line.split()[0] for line in out.splitlines()[-4:]] == ["a", "b", "c", "d"]
+    facts = json.loads(run("inspect", model, "--json")[1])
+    assert facts["format_version"] == FORMAT_VERSION
+    assert facts["ocdl"] == ocdl.__version__
+    assert facts["time_steps"]["count"] == facts["network"]["n_layers"] == 3
+    assert facts["table"] == facts["metadata"]["table"]
+    assert facts["table"]["target"] == {"name": "species", "position": 4}
+
+
+def test_a_terminal_shows_what_a_file_says_and_does_not_obey_it(run: Run, tmp_path: Path) -> None:
+    path, rows = tmp_path / "m.ocdl", tmp_path / "rows.csv"
+    text = "\x1b]0;title\x07\x1b[2J\ud800"
+    frame = pd.DataFrame({text[:-1]: [0.0, 1.0, 2.0, 3.0]})
+    ocdl.ODEClassifier(n_layers=1, tol=10, random_state=0).fit(frame, [text, text, "b", "b"]).save(path)
+    rows.write_text("0\n")
+    code, out, err = run("inspect", path)
+    assert (code, err) == (0, "")
+    assert "\\x1b]0;title\\x07\\x1b[2J\\ud800" in out
+    assert all(line.isprintable() for line in out.splitlines())
+    code, out, _ = run("predict", path, rows)
+    assert code == 0
+    assert out.startswith("prediction\n\x1b]0;title\x07\x1b[2J\\ud800")  # data, not a message
+    rows.write_text("\x1b[2J\n0\n")
+    assert_one_line_error(run("predict", path, rows), "\\x1b[2J")
+
+
+def test_inspect_counts_the_steps_and_knows_networks_without_classes(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "m.ocdl"
+    net = ocdl.Network.preset("odenet", 2, 4)
+    u = net.init(0)
+    u.h[...] = [0, 0.5, -0.25, 0]
+    ocdl.save(path, net, u, note="by hand")
+    facts = json.loads(run("inspect", path, "--json")[1])
+    assert facts["time_steps"] == {
+        "count": 4, "zero": 2, "negative": 1, "least": -0.25, "greatest": 0.5, "sum": 0.25
+    }  # fmt: skip
+    assert facts["metadata"] == {"note": "by hand"}
+    assert "2 zero" in run("inspect", path)[1]
+    assert facts["pruning"]["kept"] == net.prune(u)[0].n_layers == 2
+    assert "2 of 4 layers can be left out: 2 times fewer to compute" in run("inspect", path)[1]
+    net = ocdl.Network.preset("net", 2, 4)
+    ocdl.save(path, net, net.init(0))
+    assert "feed-forward" in run("inspect", path)[1]
+    assert "none of the 4 layers can be left out" in run("inspect", path)[1]
+
+
+# ---- mistakes ----
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\n\n", "it is empty"),
+        ("1,2,a\n3,b\n", "row 2 has 2 columns, but row 1 has 3"),
+        ("x,y,z\n" + ",?,a\nNA,,b\n" * 4, "there is no column to learn from"),
+        ("1,2,a\n\n3,inf,b\n" + "1,2,a\n3,4,b\n" * 5, "row 3, column 2: 'inf' is not a finite number"),
+        ("1,2,a\n3,4,\n", "column 3 has one class, 'a'"),
+        ('1,"a\n2,b\n', "row 1 has a quotation mark that is never closed"),
+        ("1,a\n2,b\n3,b\n", "class 'a' has one sample"),
+        ("1,a\n2,b\n3,b\n4,a\n", "both need one of each of the 2 classes"),
+        ("1e308,a\n-1e308,a\n1e308,b\n-1e308,b\n" * 4, "column 1: the numbers are too large to be standardised"),
+    ],
+)
+def test_bad_csv_files(text: str | bytes, message: str, run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    data.write_bytes(text if isinstance(text, bytes) else text.encode())
+    result = run("train", "--data", data, *QUICK, "--out", tmp_path / "m.ocdl")
+    assert_one_line_error(result, message)
+    assert list(tmp_path.iterdir()) == [data]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"y": [0, 1]}, "there is no array X; the arrays are y"),
+        ({"X": [[1.0], [2.0]]}, "it has no array y"),
+        ({"X": [1.0, 2.0], "y": [0, 1]}, "X must have numbers of shape (samples, features)"),
+        ({"X": [["a"], ["b"]], "y": [0, 1]}, "X must have numbers"),
+        ({"X": np.empty((0, 2)), "y": [0, 1]}, "X must have numbers"),
+        ({"X": [[1.0, 2.0], [3.0, np.nan]], "y": [0, 1]}, "X, row 2, column 2: nan is not finite"),
+        ({"X": [[1.0], [2.0]], "y": [0, 1, 2]}, "X has 2 samples, but y has 3 labels"),
+        ({"X": [[1.0], [2.0]], "y": [0.5, 1]}, "y must have whole numbers or text"),
+        ({"X": [[1.0], [2.0]], "y": [np.nan, 1]}, "y must have whole numbers or text"),
+        ({"X": [[1.0], [2.0]], "y": [3, 3]}, "y has one class, 3"),
+        ({"X": [[1.0], [2.0]], "y": np.array([0, 1], dtype=object)}, "arrays of Python objects are not read"),
+    ],
+)
+def test_bad_npz_files(arrays: dict[str, Any], message: str, run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "data.npz"
+    np.savez(data, **arrays)
+    assert_one_line_error(run("train", "--data", data, *QUICK, "--out", tmp_path / "m.ocdl"), message)
+    assert list(tmp_path.iterdir()) == [data]
+
+
+@pytest.mark.parametrize("shape", [f"({10**30}, 2)", "(4, 2", "(-4, 2)"])
+def test_npz_files_with_a_strange_header(shape: str, run: Run, tmp_path: Path) -> None:
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    data = tmp_path / "data.npz"
+    with zipfile.ZipFile(data, "w") as archive:
+        content = b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode() + bytes(64)
+        archive.writestr("X.npy", content)
+    assert_one_line_error(run("train", "--data", data, "--out", tmp_path / "m.ocdl"), "data.npz: X: damaged: ")
+
+
+@pytest.mark.parametrize("content", [b"", b"1,2\n", b"PK\x03\x04 not really", "npy"])
+def test_files_that_are_no_npz(content: bytes | str, run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "data.npz"
+    with open(data, "wb") as file:
+        if isinstance(content, str):
+            np.save(file, np.eye(2))
+        else:
+            file.write(content)
+    assert_one_line_error(run("train", "--data", data, "--out", tmp_path / "m.ocdl"), "it is not an NPZ file")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "required: COMMAND"),
+        (("fly",), "invalid choice: 'fly'"),
+        (("train", "--out", "m"), "required: --data"),
+        (("train", "--data", "spiral"), "--out is required"),
+        (("train", "--data", "spiralll", "--out", "m"), "'spiralll' is neither a file nor one of donut1d"),
+        (("train", "--data", ".", "--out", "m"), "Is a directory: '.'"),
+        (("train", "--data", "spiral", "--target", "a", "--out", "m"), "--target is for tables with columns"),
+        (("train", "--data", "spiral", "--out", "m", "--layers", "0"), "--layers: must be a whole number from 1"),
+        (("train", "--data", "spiral", "--out", "m", "--seed", "-1"), "--seed: must be a whole number from 0"),
+        (("train", "--data", "spiral", "--out", "m", "--test-size", "1"), "--test-size: must be at least 0"),
+        (("train", "--data", "spiral", "--out", "m", "--test-size", "nan"), "--test-size: must be at least 0"),
+        (("train", "--data", "spiral", "--out", "m", "--tableau", "rk99"), "invalid choice: 'rk99'"),
+        (("train", "--data", "spiral", "--out", "m", "--loss", "hinge"), "invalid choice: 'hinge'"),
+        (("train", "--data", "spiral", "--out", "m", "--optimiser", "sgd"), "invalid choice: 'sgd'"),
+        (("train", "--data", "spiral", "--out", "m", "--architecture", "x"), "invalid choice: 'x'"),
+        (("train", "--data", "spiral", "--out", "absent/m"), "There is no such folder: 'absent'"),
+        (("train", "--data", "spiral", "--out", "."), "Is a directory: '.'"),
+        (("train", "--dat", "spiral", "--out", "m"), "required: --data"),
+        (("train", "--data", "spiral", "--output", "m"), "--output m; did you mean '--out'?"),
+        (("train", "--data", "spiral", "--optimizer=adam"), "--optimizer=adam; did you mean '--optimiser'?"),
+        (("predict", "m", "a.csv", "b.csv"), "unrecognized arguments: b.csv; see ocdl predict --help"),
+        (("inspect", "absent.ocdl"), "No such file or directory: 'absent.ocdl'"),
+    ],
+)
+def test_bad_options(
+    options: tuple[str, ...], message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_one_line_error(run(*options), message)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "message"), [("colour", "no column is named 'colour'; there are a, b"), ("6", "counted from 1 to 5")]
+)
+def test_a_target_that_is_not_there(target: str, message: str, iris: Path, run: Run, tmp_path: Path) -> None:
+    assert_one_line_error(run("train", "--data", iris, "--target", target, "--out", tmp_path / "m"), message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,c\n1,2,3\n", "the header lacks column 'd'"),
+        ("a,e\n1,2\n", "the header lacks columns b, c, d; the model was trained on a, b, c, d"),
+        ("1,2,3\n", "row 1 has 3 columns, but the model takes 4 features"),
+        ("a,b,c,d\n1,2,3,x\n", "row 2, column 4 ('d'): 'x' is not a number"),
+        ("", "it is empty"),
+    ],
+)
+def test_samples_that_do_not_fit_the_model(text: str, message: str, model: Path, run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "new.csv"
+    data.write_text(text)
+    before = sorted(tmp_path.iterdir())
+    assert_one_line_error(run("predict", model, data, "--out", tmp_path / "p.csv"), message)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_files_that_hold_no_classifier(model: Path, iris: Path, run: Run, tmp_path: Path) -> None:
+    for command in (("predict", iris, iris), ("inspect", iris)):
+        assert_one_line_error(run(*command), "no ocdl file")
+    net, u, metadata = files.read(model).model
+    ocdl.save(model, net, u)
+    assert_one_line_error(run("predict", model, iris), "holds a network without classes")
+    table = metadata["table"]
+    for part, value in [
+        ("width", -1),
+        ("names", ["a"]),
+        ("names", [1, 2, 3, 4]),
+        ("names", ["a", "a", "b", "c"]),
+        ("positions", [0, 1, 2, 9]),
+        ("positions", [0, 0, 1, 2]),
+        ("positions", []),
+        ("fill", "much"),
+        ("fill", [True] * 4),
+        ("mean", [0.0]),
+        ("mean", [None] * 4),
+        ("scale", [0.0] * 4),
+        ("kinds", {"a": "picture"}),
+        ("kinds", {"z": "text"}),
+        ("kinds", {"a": "text"}),
+        ("kinds", {"a": "date"}),
+        ("values", {"a": ["x"]}),
+        ("formats", {"a": "ISO8601"}),
+        ("missing", {"a": [1]}),
+        ("missing", {"a": ["x"] * 2}),
+        ("target", {"name": "species"}),
+        ("target", {"name": 3, "position": 4}),
+        ("target", {"name": "species", "position": 0}),
+        ("surprise", 1),
+    ]:
+        files.write(model, net, u, metadata | {"table": table | {part: value}}, {})
+        for command in (("predict", model, iris), ("inspect", model)):
+            assert_one_line_error(run(*command), "holds no estimator that this ocdl can load")
+    for changed in ({"kinds": {"a": "text"}, "values": {"a": ["x", "y"]}}, {"kinds": []}, {"width": 3}):
+        files.write(model, net, u, metadata | {"table": table | changed}, {})
+        assert_one_line_error(run("predict", model, iris), "holds no estimator that this ocdl can load")
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+def test_a_full_disk_leaves_nothing_behind(
+    function: str, model: Path, iris: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = sorted(tmp_path.iterdir())
+    old = model.read_bytes()
+    monkeypatch.setattr(os, function, fail)
+    result = run("train", "--data", iris, *QUICK, "--quiet", "--out", model)
+    assert_one_line_error(result, f"No space left on device: {str(model)!r}")
+    result = run("predict", model, iris, "--out", tmp_path / "p.csv")
+    assert_one_line_error(result, "No space left on device")
+    assert sorted(tmp_path.iterdir()) == before
+    assert model.read_bytes() == old
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_protected_folder(model: Path, iris: Path, run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "protected"
+    folder.mkdir(mode=0o500)
+    assert_one_line_error(run("train", "--data", "spiral", "--out", folder / "m.ocdl"), "Permission denied")
+    assert_one_line_error(run("predict", model, iris, "--out", folder / "p.csv"), "Permission denied")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_is_none_or_cannot_be_written_to(
+    model: Path, iris: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    assert_one_line_error(run("predict", model, iris, "--out", iris / "p.csv"), "There is no such folder")
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    assert_one_line_error(run("train", "--data", iris, "--out", tmp_path / "m"), "Permission denied")
+    assert_one_line_error(run("predict", model, iris, "--out", tmp_path / "p.csv"), "Permission denied")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_inputs_are_not_replaced(model: Path, iris: Path, run: Run) -> None:
+    text, old = iris.read_text(), model.read_bytes()
+    for command in (
+        ("train", "--data", iris, "--out", iris),
+        ("predict", model, iris, "--out", iris),
+        ("predict", model, iris, "--out", model),
+    ):
+        assert_one_line_error(run(*command), "would replace a file that is read")
+    assert (iris.read_text(), model.read_bytes()) == (text, old)
+
+
+def test_samples_from_a_pipe(model: Path, iris: Path, run: Run) -> None:
+    done = run_process("predict", model, "/dev/stdin", input=iris.read_text())
+    assert (done.returncode, done.stdout, done.stderr) == run("predict", model, iris)
+
+
+def test_nobody_reads_stdout(model: Path, iris: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "ocdl", "predict", str(model), str(iris)]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_stdout_on_a_full_disk() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "ocdl", "info"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (2, "ocdl: error: No space left on device\n")
+
+
+def test_not_enough_memory_is_one_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(ocdl.Network, "init", fail)
+    assert_one_line_error(run("train", "--data", "spiral", "--out", tmp_path / "m"), "B are left")
+
+
+def test_errors_in_ocdl_keep_their_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr("ocdl.cli.info.aligned", fail)
+    with pytest.raises(ValueError, match="a bug"):
+        run("info")
+
+
+# ---- Ctrl-C ----
+
+
+def test_ctrl_c(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ocdl.cli.info.aligned", interrupt)
+    assert run("info") == (130, "", "ocdl: interrupted\n")
+
+
+def test_ctrl_c_ends_a_training_and_keeps_what_was_learned(tmp_path: Path) -> None:
+    path = tmp_path / "m.ocdl"
+    endless = "-m ocdl train --data spiral --layers 2000 --max-iter 1000000 --optimiser backtracking --alpha 0 --out"
+    code, out, err = interrupted(*endless.split(), str(path))
+    assert code == 130
+    assert "a callback or Ctrl-C ended the training" in out
+    assert err.splitlines()[0] == "ocdl: ending the training; Ctrl-C once more gives up what has been learned"
+    assert err.splitlines()[-1].startswith("ocdl: interrupted after ")
+    assert f"what has been learned is in {str(path)!r}" in err
+    assert list(tmp_path.iterdir()) == [path]
+    assert len(ocdl.load(path).predict(np.zeros((3, 2)))) == 3
+
+
+@pytest.mark.parametrize("state", ["was not written", "is unchanged", "was written"])
+def test_an_interrupted_prediction_says_what_became_of_its_file(
+    state: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, model, out = tmp_path / "d.csv", tmp_path / "m.ocdl", tmp_path / "p.csv"
+    np.savetxt(data, np.random.default_rng(0).normal(size=(30, 3)), delimiter=",")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ocdl.ODEClassifier(max_iter=1).fit(np.eye(3), [0, 1, 0]).save(model)
+    if state == "is unchanged":
+        out.write_text("the old one")
+
+    def interrupt(path: str, text: str) -> None:
+        if state == "was written":
+            Path(path).write_text(text)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ocdl.cli.predict.write_text", interrupt)
+    assert run("predict", model, data, "--out", out) == (130, "", f"ocdl: interrupted; {str(out)!r} {state}\n")
+
+
+ENDING = """
+import time
+import ocdl
+from ocdl import __main__
+def main():
+    ocdl.ODEClassifier  # takes scikit-learn along, as training and prediction do
+    print(time.process_time(), flush=True)
+    return 130
+__main__.main = main
+__main__.run()
+"""
+
+
+def test_the_process_ends_soon_after_its_command() -> None:
+    """In processor time, which other processes do not take away."""
+
+    def seconds() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, check=False)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert done.returncode == 130, done.stderr
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - float(done.stdout)
+
+    assert min(seconds() for _ in range(5)) < 0.1
+
+
+# ---- fields ----
+
+
+@pytest.mark.parametrize("field", FIELDS_WITHOUT_OPTION)
+def test_train_takes_a_field(field: str, run: Run, tmp_path: Path) -> None:
+    """A Hamiltonian one gets a state of even dimension, whatever the data."""
+    path = tmp_path / "model.ocdl"
+    settings = ("--field", field, "--tableau", "implicit_midpoint", "--layers", 3, "--max-iter", 5, "--quiet")
+    code, _, error = run("train", "--data", "donut2d", *settings, "--out", path)
+    assert (code, error) == (0, "")
+    network = files.read(path).model.network
+    assert (network.field, network.tableau.name) == (field, "implicit_midpoint")
+    assert f"{field} field" in run("inspect", path)[1]
+
+
+def test_a_feed_forward_network_takes_no_other_field(run: Run, tmp_path: Path) -> None:
+    argv = (
+        "train",
+        "--data",
+        "squares",
+        "--architecture",
+        "net",
+        "--field",
+        "hamiltonian",
+        "--out",
+        tmp_path / "m.ocdl",
+    )
+    assert_one_line_error(run(*argv), "field='hamiltonian' needs an --architecture other than net")
+
+
+# ---- checkpoints ----
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_a_training_goes_on_from_its_checkpoint(regression: bool, tmp_path: Path, run: Run) -> None:
+    """As if it had not stopped: the model has the same bits."""
+    rows = np.random.default_rng(0).normal(size=(80, 3))
+    target = rows[:, 0] * rows[:, 1] if regression else (rows[:, 0] > 0).astype(int)
+    table = tmp_path / "t.csv"
+    lines = [
+        ",".join(map(repr, map(float, row))) + f",{value!r}" for row, value in zip(rows, target.tolist(), strict=True)
+    ]
+    table.write_text("\n".join(["a,b,c,target", *lines]) + "\n")
+    options = ["--data", table, "--quiet", *(["--regression"] if regression else [])]
+    checkpoint, out = tmp_path / "c", tmp_path / "m.ocdl"
+    assert run("train", *options, "--max-iter", 160, "--out", out, "--checkpoint", checkpoint)[0] == 0
+    assert run("train", *options, "--max-iter", 200, "--out", tmp_path / "resumed.ocdl", "--resume", checkpoint)[0] == 0
+    assert run("train", *options, "--max-iter", 200, "--out", tmp_path / "whole.ocdl")[0] == 0
+    resumed, whole = (files.read(tmp_path / f"{name}.ocdl").model.controls.to_vector() for name in ("resumed", "whole"))
+    assert np.array_equal(resumed, whole)
+    code, _, err = run("train", *options, "--layers", 3, "--out", out, "--resume", checkpoint)
+    assert code == 2
+    assert "another network" in err
+    code, _, err = run("train", *options, "--cv", 2, "--checkpoint", checkpoint)
+    assert code == 2
+    assert "--out" in err

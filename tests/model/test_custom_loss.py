@@ -1,0 +1,642 @@
+"""Custom losses train as those of the core do, are called once per evaluation, and their errors stay theirs."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+from problems import REDUCTIONS, random_problem
+from scipy.special import expit
+
+import ocdl
+from ocdl import LBFGS, Adam, Armijo, Backtracking, Chain, GradientDescent, Network, NewtonCG, Objective, Tikhonov
+from ocdl.model.losses import CustomLoss
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 2))
+WEIGHTS = RNG.uniform(0, 2, 80)
+METHODS = {
+    "backtracking": Backtracking(),
+    "armijo": Armijo(),
+    "adam": Adam(),
+    "adam on batches": Adam(batch_size=16),
+    "lbfgs": LBFGS(),
+    "gradient descent": GradientDescent(0.1),
+}
+every_method = pytest.mark.parametrize("optimiser", METHODS)
+
+
+def labels(q: int) -> np.ndarray:
+    return ((X[:, 0] * X[:, 1] > 0) + (X[:, 0] > 0.7) * (q > 1)).astype(int)
+
+
+class CrossEntropy:
+    """The package's own, in NumPy."""
+
+    name = "my cross entropy"
+
+    def value_and_grad(self, outputs: np.ndarray, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+        z = outputs.astype(np.float64)
+        if z.shape[1] == 1:
+            sign = 1.0 - 2.0 * np.asarray(targets)[:, None]
+            return np.logaddexp(0, sign * z)[:, 0], sign * expit(sign * z)
+        c = np.eye(z.shape[1])[np.asarray(targets)]
+        shifted = z - z.max(axis=1, keepdims=True)
+        total = np.exp(shifted).sum(axis=1, keepdims=True)
+        return (np.log(total) - (c * shifted).sum(axis=1, keepdims=True))[:, 0], np.exp(shifted) / total - c
+
+    def score(self, outputs: np.ndarray, targets: Any) -> float:
+        decided = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
+        return float((decided == np.asarray(targets)).mean())
+
+
+class Quadratic:
+    """1/2 |z|^2, whatever the targets are; it notes its calls."""
+
+    name = "quadratic"
+
+    def __init__(self, also: Callable[[np.ndarray, Any], Any] | None = None) -> None:
+        self.calls: list[tuple[int, Any]] = []
+        self._also = also
+
+    def value_and_grad(self, outputs: np.ndarray, targets: Any) -> Any:
+        self.calls.append((len(outputs), targets))
+        if self._also is not None:
+            self._also(outputs, targets)
+        return (outputs**2).sum(axis=1) / 2, outputs.copy()
+
+
+class Returning:
+    """Returns whatever it is told to."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    def value_and_grad(self, outputs: np.ndarray, targets: Any) -> Any:
+        return self.found
+
+
+def train(loss: Any, y: Any, net: Network | None = None, max_iter: int = 50, **arguments: Any) -> ocdl.Result:
+    net = net or Network(2, 5, time_steps="free")
+    settings = {"random_state": 3, "eval_every": 7, "tol": 0.0} | arguments
+    objective = loss if isinstance(loss, Objective) else Objective(loss)
+    return ocdl.train(net, net.init(random_state=2), X, y, objective=objective, max_iter=max_iter, **settings)
+
+
+# ---- the same path ----
+
+
+@every_method
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_copy_of_a_built_in_loss_gives_the_same_training(
+    optimiser: str, outputs: int, reduction: str, weighted: bool
+) -> None:
+    """Fifty iterations, to 1e-12 of the largest control; penalties are added to both.
+
+    L-BFGS divides differences of gradients by each other, which multiplies what roundoff makes different.
+    """
+    iterations = 8 if optimiser == "lbfgs" else 50
+    net, y = Network(2, 5, n_outputs=outputs, time_steps="free"), labels(outputs)
+    method = GradientDescent(0.1 / 80) if (optimiser, reduction) == ("gradient descent", "sum") else METHODS[optimiser]
+    arguments = {"optimiser": method, "sample_weight": WEIGHTS if weighted else None, "validation": (X[:20], y[:20])}
+    arguments["max_iter"] = iterations
+    for penalty in (None, (Tikhonov(1e-3), ocdl.L1(1e-4))):
+        theirs, ours = (
+            train(Objective(loss, reduction=reduction, penalties=penalty), y, net, **arguments)
+            for loss in ("cross_entropy", CrossEntropy())
+        )
+        assert (ours.n_iter, ours.n_evals, ours.status) == (theirs.n_iter, theirs.n_evals, theirs.status)
+        a, b = theirs.controls.to_vector(), ours.controls.to_vector()
+        assert np.abs(a - b).max() <= 1e-12 * np.abs(a).max()
+        for name in ("loss", "gradient_norm", "val_loss", "time_steps"):
+            np.testing.assert_allclose(getattr(ours.history, name), getattr(theirs.history, name), rtol=1e-10)
+        assert ours.history.val_score.tolist() == pytest.approx(theirs.history.val_score.tolist())
+        if not weighted:
+            assert ours.history.score.tolist() == pytest.approx(theirs.history.score.tolist())
+
+
+@pytest.mark.parametrize("net", [Network.preset("odenet+simplex", 2, 5), Network(2, 5, dtype="float32")], ids=repr)
+def test_on_the_simplex_and_in_single_precision(net: Network) -> None:
+    y, tolerance = labels(1), 1e-12 if net.dtype == np.float64 else 1e-3
+    theirs, ours = (train(loss, y, net, optimiser=Backtracking()) for loss in ("cross_entropy", CrossEntropy()))
+    a, b = theirs.controls.to_vector(), ours.controls.to_vector()
+    assert b.dtype == net.dtype
+    assert np.abs(a - b).max() <= tolerance * np.abs(a).max()
+
+
+def test_a_training_is_deterministic() -> None:
+    for method in METHODS.values():
+        first, second = (train(CrossEntropy(), labels(1), optimiser=method, max_iter=20) for _ in range(2))
+        assert np.array_equal(first.controls.to_vector(), second.controls.to_vector())
+        assert np.array_equal(first.history.loss, second.history.loss)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_values_gradients_and_costates_are_those_of_the_core(dtype: str, reduction: str, weighted: bool) -> None:
+    net = Network(2, 4, n_outputs=3, tableau="kutta3", time_steps="free", augment=1, dtype=dtype)
+    p = random_problem(net, samples=20)
+    weights = p.sample_weight if weighted else None
+    theirs, ours = (
+        Objective(loss, reduction=reduction, penalties=Tikhonov(0.3)) for loss in ("cross_entropy", CrossEntropy())
+    )
+    rtol = 1e-12 if dtype == "float64" else 2e-4
+    close: dict[str, Any] = {"rtol": rtol, "atol": rtol * 1e-2}
+    (J, g), (J_own, g_own) = (
+        net.value_and_grad(*p.data, o, sample_weight=weights, input_grad=True) for o in (theirs, ours)
+    )
+    assert J_own == pytest.approx(J, rel=rtol)
+    assert net.value(*p.data, ours, sample_weight=weights) == J_own
+    np.testing.assert_allclose(g_own.to_vector(), g.to_vector(), **close)
+    np.testing.assert_allclose(g_own.X, g.X, **close)
+    assert net.value_and_grad(*p.data, ours, sample_weight=weights)[1].X is None
+    np.testing.assert_allclose(
+        net.adjoint(*p.data, ours, sample_weight=weights), net.adjoint(*p.data, theirs, sample_weight=weights), **close
+    )
+    z = net.predict(p.u, p.X)
+    np.testing.assert_allclose(ours.output_grad(z, p.y, weights), theirs.output_grad(z, p.y, weights), **close)
+    assert ours.output_grad(z, p.y, weights).dtype == dtype
+    if not weighted:
+        np.testing.assert_allclose(net.sensitivity(*p.data, ours), net.sensitivity(*p.data, theirs), **close)
+
+
+def test_certificates_hold() -> None:
+    p = random_problem(Network(2, 4, tableau="midpoint"), samples=10)
+    ours = p.net.certify(*p.data, Objective(CrossEntropy()))
+    theirs = p.net.certify(*p.data, Objective("cross_entropy"))
+    assert bool(ours) == bool(theirs)
+    assert str(ours)
+
+
+# ---- how it is called ----
+
+
+@pytest.mark.parametrize("optimiser", [name for name in METHODS if "batches" not in name])
+def test_a_loss_is_called_once_per_evaluation_with_all_rows(optimiser: str) -> None:
+    loss, y = Quadratic(), list(range(80))
+    result = train(loss, y, optimiser=METHODS[optimiser], max_iter=20)
+    assert len(loss.calls) == result.n_evals
+    assert all(rows == 80 and targets is y for rows, targets in loss.calls)
+
+
+def test_single_evaluations_call_a_loss_once() -> None:
+    net, y, loss = Network(2, 5), np.zeros(80), Quadratic()
+    u = net.init(0)
+    for compute in (net.value, net.value_and_grad, net.adjoint):
+        loss.calls.clear()
+        compute(u, X, y, Objective(loss))
+        assert [(rows, targets is y) for rows, targets in loss.calls] == [(80, True)]
+
+
+TARGETS: dict[str, Callable[[], Any]] = {
+    "array": lambda: np.arange(80.0),
+    "labels": lambda: np.arange(80),
+    "texts": lambda: np.array([f"t{i}" for i in range(80)]),
+    "list": lambda: list(range(80)),
+    "tuple": lambda: tuple(range(80)),
+    "series": lambda: pandas.Series(np.arange(80), index=np.arange(80)[::-1]),
+    "frame": lambda: pandas.DataFrame({"a": np.arange(80), "b": [f"t{i}" for i in range(80)]}),
+    "dict": lambda: {"a": np.arange(80), "b": {"c": list(range(80))}},
+    "none": lambda: None,
+}
+
+
+def first_numbers(targets: Any) -> list[int] | None:
+    """Which rows these targets belong to."""
+    if targets is None:
+        return None
+    if isinstance(targets, dict):
+        assert list(targets["a"]) == list(targets["b"]["c"])
+        return list(targets["a"])
+    if isinstance(targets, pandas.DataFrame):
+        return targets["a"].tolist()
+    return [int(str(entry).lstrip("t").split(".")[0]) for entry in targets]
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_targets_arrive_as_they_were_given(kind: str) -> None:
+    y, loss = TARGETS[kind](), Quadratic()
+    net = Network(2, 3)
+    net.value(net.init(0), X, y, Objective(loss))
+    train(loss, y, net, max_iter=3, validation=(X, y))
+    assert all(targets is y for _, targets in loss.calls)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_batches_see_their_rows(kind: str) -> None:
+    """Outputs and targets belong together: with one output x, W = 1 and a vanishing learning rate."""
+    seen: list[tuple[np.ndarray, Any]] = []
+    y, loss = TARGETS[kind](), Quadratic(lambda outputs, targets: seen.append((outputs[:, 0].copy(), targets)))
+    net, rows = Network(1, 1), np.arange(80.0)[:, None]
+    start = net.controls(W=[[1.0]], h=[0.0])
+    method = Adam(lr=1e-300, batch_size=16)
+    ocdl.train(net, start, rows, y, objective=Objective(loss), optimiser=method, max_iter=5, random_state=0)
+    batches = [(z, targets) for z, targets in seen if len(z) == 16]
+    assert len(batches) >= 5
+    for z, targets in batches:
+        assert type(targets) is type(y)
+        numbers = first_numbers(targets)
+        assert numbers is None or numbers == z.tolist()
+    epoch = np.concatenate([z for z, _ in batches[-5:]])
+    assert len(np.unique(epoch)) >= 64  # without replacement
+
+
+def test_a_loss_receives_its_own_outputs() -> None:
+    def spoil(outputs: np.ndarray, targets: Any) -> None:
+        kept.append(outputs.copy())
+
+    class Spoiling(CrossEntropy):
+        def value_and_grad(self, outputs: np.ndarray, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+            found = super().value_and_grad(outputs, targets)
+            outputs[...] = np.nan
+            return found
+
+    kept: list[np.ndarray] = []
+    y = labels(1)
+    plain, spoilt = (train(loss, y, max_iter=20) for loss in (CrossEntropy(), Spoiling()))
+    assert np.array_equal(plain.controls.to_vector(), spoilt.controls.to_vector())
+    p = random_problem(Network(2, 3), samples=9)
+    z = p.net.predict(p.u, p.X)
+    Objective(Spoiling()).output_grad(z, p.y)
+    assert np.isfinite(z).all()
+    train(Quadratic(spoil), y, max_iter=3)
+    assert not np.array_equal(kept[0], kept[-1])  # nobody wrote into what it has kept
+
+
+def test_a_loss_can_compute_with_the_package() -> None:
+    """Evaluations and trainings within an evaluation."""
+    net = Network(2, 3)
+    u, y = net.init(0), labels(1)
+    expected = net.value_and_grad(u, X, y)
+
+    def compute(outputs: np.ndarray, targets: Any) -> None:
+        J, g = net.value_and_grad(u, X, y)
+        assert J == expected[0]
+        assert np.array_equal(g.to_vector(), expected[1].to_vector())
+        ocdl.train(net, u, X[:10], y[:10], max_iter=2)
+
+    loss = Quadratic(compute)
+    nested, alone = (train(each, y, max_iter=5) for each in (loss, Quadratic()))
+    assert np.array_equal(nested.controls.to_vector(), alone.controls.to_vector())
+    assert loss.calls
+
+
+def test_a_loss_can_be_called_from_several_threads() -> None:
+    """One loss in eight trainings side by side: each has its own outputs, and the bits of a training alone."""
+    y, loss = labels(1), CrossEntropy()
+    alone = train(loss, y, max_iter=15).controls.to_vector()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: train(loss, y, max_iter=15).controls.to_vector(), range(8)))
+    assert all(np.array_equal(vector, alone) for vector in found)
+
+
+def test_an_exception_in_one_thread_leaves_the_others_alone() -> None:
+    y = labels(1)
+
+    class Failing(CrossEntropy):
+        def value_and_grad(self, outputs: np.ndarray, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+            raise ZeroDivisionError("in this thread")
+
+    alone = train(CrossEntropy(), y, max_iter=15).controls.to_vector()
+    with ThreadPoolExecutor(4) as pool:
+        trainings = [pool.submit(train, (Failing if i % 2 else CrossEntropy)(), y, max_iter=15) for i in range(8)]
+    for i, training in enumerate(trainings):
+        if i % 2:
+            with pytest.raises(ZeroDivisionError, match="in this thread"):
+                training.result()
+        else:
+            assert np.array_equal(training.result().controls.to_vector(), alone)
+
+
+# ---- what it may return ----
+
+
+@pytest.mark.parametrize(
+    ("found", "error", "message"),
+    [
+        (None, TypeError, r"must return a pair \(values, gradients\), got NoneType"),
+        (np.zeros(5), TypeError, r"must return a pair \(values, gradients\), got ndarray"),
+        ((np.zeros(5),), TypeError, r"must return a pair \(values, gradients\), got tuple"),
+        ((np.zeros(5), np.zeros((5, 2)), 1), TypeError, "must return a pair"),
+        ((0.0, np.zeros((5, 2))), ValueError, r"the values of .* must have shape \(5,\), \(samples,\), got \(\)"),
+        ((np.zeros((5, 1)), np.zeros((5, 2))), ValueError, r"the values of .* must have shape \(5,\)"),
+        ((np.zeros(4), np.zeros((5, 2))), ValueError, r"the values of .* must have shape \(5,\)"),
+        (
+            (np.zeros(5), np.zeros((5, 1))),
+            ValueError,
+            r"the gradients of .* must have shape \(5, 2\), \(samples, outputs\)",
+        ),
+        ((np.zeros(5), np.zeros(5)), ValueError, r"the gradients of .* must have shape \(5, 2\)"),
+        ((np.full(5, np.nan), np.zeros((5, 2))), FloatingPointError, "the values of .* are NaN for sample 0"),
+        (
+            (np.zeros(5), np.where(np.arange(10).reshape(5, 2) == 7, np.nan, 0)),
+            FloatingPointError,
+            "the gradients of .* are NaN for sample 3",
+        ),
+        (
+            (np.zeros(5, complex), np.zeros((5, 2))),
+            TypeError,
+            "the values of .* must be real numbers, got dtype complex",
+        ),
+        ((np.zeros(5), [["a"] * 2] * 5), TypeError, "the gradients of .* must be real numbers, got dtype <U1"),
+        (("abcde", np.zeros((5, 2))), TypeError, "the values of .* must be real numbers"),
+        (([None] * 5, np.zeros((5, 2))), TypeError, "the values of .* must be real numbers, got dtype object"),
+        (
+            ([0.0, [1.0]], np.zeros((5, 2))),
+            ValueError,
+            "the values of .* must be an array of real numbers, got a ragged sequence",
+        ),
+    ],
+    ids=str,
+)
+def test_wrong_results_name_the_loss(found: Any, error: type[Exception], message: str) -> None:
+    net = Network(2, 3, n_outputs=2)
+    u, rows, y = net.init(0), X[:5], np.zeros(5)
+    nameless, named = Returning(found), Returning(found)
+    named.name = "pudding"  # type: ignore[attr-defined]
+    for loss, name in ((nameless, "Returning"), (named, "pudding")):
+        objective = Objective(loss)
+        for call in (
+            lambda o=objective: net.value(u, rows, y, o),
+            lambda o=objective: net.value_and_grad(u, rows, y, o),
+            lambda o=objective: net.adjoint(u, rows, y, o),
+            lambda o=objective: o.output_grad(net.predict(u, rows), y),
+            lambda o=objective: ocdl.train(net, u, rows, y, objective=o, max_iter=3),
+        ):
+            with pytest.raises(error, match=message) as caught:
+                call()
+            assert f"{name}.value_and_grad" in str(caught.value)
+
+
+def test_masked_results_are_refused() -> None:
+    net = Network(2, 3, n_outputs=2)
+    hidden = np.ma.masked_array(np.zeros(5), [True, *[False] * 4])
+    with pytest.raises(ValueError, match=r"the values of Returning.value_and_grad has masked values"):
+        net.value(net.init(0), X[:5], None, Objective(Returning((hidden, np.zeros((5, 2))))))
+
+
+@pytest.mark.parametrize("score", ["high", None, 1j, np.ones(3), 10**400])
+def test_a_score_that_is_no_number_names_the_loss(score: Any) -> None:
+    loss = Quadratic()
+    loss.score = lambda outputs, targets: score  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match=r"^quadratic.score must return a real number, got "):
+        train(loss, None, max_iter=2)
+
+
+@pytest.mark.parametrize("member", ["value_and_grad", "score"])
+def test_members_that_are_not_callable_are_refused(member: str) -> None:
+    loss = Quadratic()
+    setattr(loss, member, 5)
+    with pytest.raises(TypeError, match=rf"{member}\(outputs, targets\)"):
+        Objective(loss)
+
+
+@pytest.mark.parametrize("y", [set(range(80)), range(80), "a" * 80, 5, {"a": {"b": 5}}], ids=str)
+def test_targets_without_rows_are_refused_where_some_are_needed(y: Any) -> None:
+    train(Quadratic(), y, max_iter=2)
+    with pytest.raises(TypeError, match=r"^y must be an array, a table, .* cannot be indexed by row numbers"):
+        train(Quadratic(), y, max_iter=2, optimiser=Adam(batch_size=16))
+
+
+def test_a_single_number_in_an_array_is_no_targets() -> None:
+    with pytest.raises(ValueError, match=r"y has shape \(\) but X has 80 samples"):
+        train(Quadratic(), np.array(3.0))
+
+
+@pytest.mark.parametrize("found", [(np.ones(5), np.ones((5, 2), int)), ([True] * 5, [[1, 2]] * 5)])
+def test_whole_numbers_and_lists_are_numbers(found: Any) -> None:
+    net = Network(2, 3, n_outputs=2)
+    u = net.init(0)
+    assert net.value(u, X[:5], None, Objective(Returning(found), reduction="sum")) == 5
+    assert net.value_and_grad(u, X[:5], None, Objective(Returning(list(found)), reduction="sum"))[1].mu.any()
+
+
+def test_gradients_have_any_memory_order() -> None:
+    net, slopes = Network(2, 3, n_outputs=2), np.arange(10.0).reshape(5, 2)
+    u = net.init(0)
+    by_rows, by_columns = (Objective(Returning((np.ones(5), order(slopes)))) for order in (np.copy, np.asfortranarray))
+    found, expected = (net.value_and_grad(u, X[:5], None, objective)[1] for objective in (by_columns, by_rows))
+    np.testing.assert_array_equal(found.to_vector(), expected.to_vector())
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_infinite_values_and_gradients_overflow(dtype: str) -> None:
+    net = Network(2, 3, dtype=dtype)
+    u = net.init(0)
+    too_large = np.full(5, np.inf), np.zeros((5, 1))
+    too_steep = np.zeros(5), np.full((5, 1), np.inf if dtype == "float64" else 1e200)
+    for found, calls in ((too_large, ("value", "value_and_grad")), (too_steep, ("value_and_grad", "adjoint"))):
+        objective = Objective(Returning(found))
+        for call in calls:
+            with pytest.raises(FloatingPointError):
+                getattr(net, call)(u, X[:5], None, objective)
+        with pytest.raises(FloatingPointError):
+            ocdl.train(net, u, X[:5], None, objective=objective, max_iter=3)
+    with pytest.raises(FloatingPointError, match="the gradient of the loss overflows"):
+        Objective(Returning(too_steep)).output_grad(np.zeros((5, 1), dtype), None)
+
+
+def test_a_trial_that_overflows_is_refused_and_the_training_goes_on() -> None:
+    """Values above 1 are infinite: a search takes shorter steps."""
+
+    class Walled(Quadratic):
+        def value_and_grad(self, outputs: np.ndarray, targets: Any) -> Any:
+            values, slopes = super().value_and_grad(outputs - 3, targets)
+            return np.where(values > 40, np.inf, values), slopes
+
+    result = train(Walled(), None, optimiser=Backtracking(L0=1e-3), max_iter=20)
+    assert np.isfinite(result.history.loss).all()
+    assert result.history.loss[-1] < result.history.loss[0]
+
+
+def test_lengths_that_do_not_fit_are_named() -> None:
+    net = Network(2, 3)
+    with pytest.raises(ValueError, match="y has 79 targets but X has 80 samples"):
+        net.value(net.init(0), X, list(range(79)), Objective(Quadratic()))
+
+
+# ---- errors and interrupts ----
+
+
+class Failing(Quadratic):
+    def __init__(self, error: BaseException, calls: int) -> None:
+        super().__init__()
+        self._error, self._left = error, calls
+
+    def value_and_grad(self, outputs: np.ndarray, targets: Any) -> Any:
+        if len(self.calls) == self._left:
+            raise self._error
+        return super().value_and_grad(outputs, targets)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("mine"), KeyboardInterrupt("mine"), SystemExit(3), MemoryError()])
+@pytest.mark.parametrize("method", [Backtracking(L0=10.0), Adam(batch_size=16), LBFGS()], ids=repr)
+def test_an_exception_arrives_unchanged_and_the_last_iterate_is_on_disk(
+    error: BaseException, method: Any, tmp_path: Path
+) -> None:
+    path, y = tmp_path / "c", np.zeros(80)
+    with pytest.raises(type(error)) as caught:
+        train(Failing(error, 9), y, optimiser=method, checkpoint=path, max_iter=1000, eval_every=1000)
+    assert caught.value is error
+    reached = train(
+        Quadratic(), y, optimiser=method, checkpoint=ocdl.Checkpoint(path, resume=True), max_iter=0, eval_every=1000
+    )
+    assert 0 < reached.n_iter <= 9
+    whole = train(Quadratic(), y, optimiser=method, max_iter=reached.n_iter, eval_every=1000)
+    assert np.array_equal(reached.controls.to_vector(), whole.controls.to_vector())
+    resumed = train(
+        Quadratic(), y, optimiser=method, checkpoint=ocdl.Checkpoint(path, resume=True), max_iter=60, eval_every=1000
+    )
+    assert_same(resumed, train(Quadratic(), y, optimiser=method, max_iter=60, eval_every=1000))
+
+
+def test_an_exception_in_the_first_evaluation_or_the_score_arrives_too(tmp_path: Path) -> None:
+    error = LookupError("mine")
+    with pytest.raises(LookupError) as caught:
+        train(Failing(error, 0), None, checkpoint=tmp_path / "c")
+    assert caught.value is error
+    assert train(Quadratic(), None, checkpoint=ocdl.Checkpoint(tmp_path / "c", resume=True), max_iter=5).n_iter == 5
+
+    class BadScore(Quadratic):
+        def score(self, outputs: np.ndarray, targets: Any) -> float:
+            raise error
+
+    with pytest.raises(LookupError) as caught:
+        train(BadScore(), None)
+    assert caught.value is error
+    net = Network(2, 3)
+    with pytest.raises(LookupError) as caught:
+        net.value(net.init(0), X, None, Objective(Failing(error, 0)))
+    assert caught.value is error
+
+
+def assert_same(resumed: ocdl.Result, whole: ocdl.Result) -> None:
+    for name in ("score", "val_score", "val_loss", "loss", "gradient_norm", "trials", "evaluated"):
+        assert np.array_equal(getattr(resumed.history, name), getattr(whole.history, name), equal_nan=True), name
+    assert np.array_equal(resumed.controls.to_vector(), whole.controls.to_vector())
+    assert (resumed.n_iter, resumed.n_evals, resumed.status) == (whole.n_iter, whole.n_evals, whole.status)
+
+
+# ---- scores ----
+
+
+def test_scores_are_those_of_the_loss() -> None:
+    class Scored(Quadratic):
+        def score(self, outputs: np.ndarray, targets: Any) -> float:
+            assert targets is y
+            return float(outputs.max())
+
+    y, net = {"any": np.zeros(80)}, Network(2, 5, time_steps="free")
+    history = train(Scored(), y, net, validation=(X, y)).history
+    assert history.score_name == "score"
+    assert history.score[0] == net.predict(net.init(random_state=2), X).max()
+    assert np.array_equal(history.val_score, history.score)
+    assert "score" in history.to_pandas().columns
+    with pytest.raises(AttributeError, match=r"no accuracy: its score, in history\.score, is score"):
+        history.accuracy  # noqa: B018
+
+
+def test_without_a_score_it_is_nan_and_the_rest_works() -> None:
+    history = train(Quadratic(), None, validation=ocdl.Validation(X, patience=1000)).history
+    assert np.isnan(history.score).all()
+    assert np.isnan(history.val_score).all()
+    assert np.isfinite(history.val_loss).all()
+    assert len(history.score) == len(history.evaluated)
+
+
+# ---- files ----
+
+
+@pytest.mark.parametrize("optimiser", [*METHODS, "chain"])
+def test_a_resumed_training_is_the_whole_one(optimiser: str, tmp_path: Path) -> None:
+    method = METHODS.get(optimiser) or Chain((Adam(batch_size=20), 10), (LBFGS(), None))
+    for k, y in enumerate((labels(1), labels(1).tolist(), pandas.Series(labels(1)))):
+        arguments = {"optimiser": method, "sample_weight": WEIGHTS, "validation": (X, y)}
+        whole = train(CrossEntropy(), y, **arguments)
+        train(CrossEntropy(), y, max_iter=13 + k, checkpoint=tmp_path / "c", **arguments)
+        assert_same(
+            train(CrossEntropy(), y, checkpoint=ocdl.Checkpoint(tmp_path / "c", resume=True), **arguments), whole
+        )
+
+
+def test_a_checkpoint_stores_the_name_of_a_loss(tmp_path: Path) -> None:
+    class Renamed(CrossEntropy):
+        name = "another"
+
+    y, path = labels(1), tmp_path / "c"
+    train(CrossEntropy(), y, max_iter=3, checkpoint=path)
+    with pytest.raises(ValueError, match=r"belongs to a training with another objective: .*my cross entropy.*another"):
+        train(Renamed(), y, checkpoint=ocdl.Checkpoint(path, resume=True))
+    with pytest.raises(ValueError, match="another objective"):
+        train("cross_entropy", y, checkpoint=ocdl.Checkpoint(path, resume=True))
+    with pytest.raises(ValueError, match="other data"):
+        train(CrossEntropy(), 1 - y, checkpoint=ocdl.Checkpoint(path, resume=True))
+
+
+@pytest.mark.parametrize("name", [None, 3, b"bytes"])
+def test_without_a_name_a_checkpoint_is_refused_at_once(name: Any, tmp_path: Path) -> None:
+    class Nameless(Quadratic):
+        pass
+
+    loss = Nameless()
+    loss.name = name
+    with pytest.raises(
+        ValueError, match="a checkpoint identifies a custom loss by its name: give Nameless an attribute"
+    ):
+        train(loss, None, checkpoint=tmp_path / "c")
+    assert not loss.calls
+    assert not (tmp_path / "c").exists()
+    assert train(loss, None, max_iter=3).n_iter == 3
+
+
+# ---- what needs second derivatives ----
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda net, u, o: net.hessian_product(u, X, None, o, du=u),
+        lambda net, u, o: net.gauss_newton_product(u, X, None, o, du=u),
+        lambda net, u, o: ocdl.train(net, u, X, None, objective=o, optimiser=NewtonCG()),
+        lambda net, u, o: ocdl.train(net, u, X, None, objective=o, optimiser=NewtonCG(curvature="gauss_newton")),
+        lambda net, u, o: ocdl.train(net, u, X, None, objective=o, optimiser=Chain((Adam(), 3), (NewtonCG(), None))),
+    ],
+    ids=["hessian", "gauss-newton", "newton", "newton with gauss-newton", "chain"],
+)
+def test_second_derivatives_are_refused(compute: Callable[..., Any]) -> None:
+    net, loss = Network(2, 3), Quadratic()
+    with pytest.raises(ValueError, match="the custom loss quadratic has no second derivative"):
+        compute(net, net.init(0), Objective(loss))
+    assert not loss.calls
+
+
+# ---- it is a value of an objective ----
+
+
+def test_objectives_with_custom_losses_are_values() -> None:
+    loss = CrossEntropy()
+    assert isinstance(loss, CustomLoss)
+    assert Objective(loss) == Objective(loss) != Objective(CrossEntropy())
+    assert Objective(loss).loss_name == "my cross entropy"
+    assert Objective(loss).score_name == "score"
+    assert pickle.loads(pickle.dumps(Objective(loss))).loss_name == "my cross entropy"
+    with pytest.raises(TypeError, match="an object with a method value_and_grad"):
+        Objective(CrossEntropy)
+
+
+def test_steep_losses_at_rest() -> None:
+    """Zero slopes end a training at once."""
+    result = train(Returning((np.ones(80), np.zeros((80, 1)))), None, tol=1e-10)
+    assert result.n_iter == 0
+    assert result.history.loss.tolist() == [1.0]
+    assert math.isnan(result.history.score[0])

@@ -1,0 +1,136 @@
+"""Every public name says what it is, what it takes and returns, what can go wrong, and shows it by an example.
+
+`test_package.py` runs the examples.
+"""
+
+import enum
+import inspect
+import re
+import types
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import pytest
+
+import ocdl
+
+MODULES = (ocdl, ocdl.datasets, ocdl.distributed, ocdl.losses, ocdl.plot)
+UNDERLINED = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}\n", re.MULTILINE)
+ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: :.*)?$", re.MULTILINE)
+BY_SKLEARN = re.compile(r"set_\w+_request")
+OF_SKLEARN = {"n_features_in_", "feature_names_in_"}
+CANNOT_FAIL = {"History.followed_by", "History.plot", "Result.followed_by"}
+
+
+class Public(NamedTuple):
+    """Something that a user can name."""
+
+    name: str
+    thing: Any
+    owner: type | None = None
+
+    @property
+    def text(self) -> str:
+        return inspect.getdoc(self.thing) or ""
+
+    @property
+    def sections(self) -> dict[str, str]:
+        _, *parts = UNDERLINED.split(self.text)
+        return dict(zip(parts[::2], parts[1::2], strict=True))
+
+    def listed(self, section: str) -> set[str]:
+        """Return the names that a section describes."""
+        entries = ENTRY.findall(self.sections.get(section, ""))
+        return {name.lstrip("*") for entry in entries for name in entry.split(", ")}
+
+    @property
+    def parameters(self) -> list[str]:
+        first = 1 if self.owner and not isinstance(inspect.getattr_static(self.owner, self.last), staticmethod) else 0
+        if isinstance(inspect.getattr_static(self.owner, self.last, None), classmethod):
+            first = 0
+        return list(inspect.signature(self.thing).parameters)[first:]
+
+    @property
+    def last(self) -> str:
+        return self.name.rpartition(".")[2]
+
+
+def public_names() -> Iterator[Public]:
+    for module in MODULES:
+        names = getattr(module, "__all__", None) or [name for name in dir(module) if name[0].isupper()]
+        for name in names:
+            thing = getattr(module, name)
+            if not isinstance(thing, types.ModuleType):
+                yield Public(name, thing)
+
+
+def members(kind: type) -> Iterator[Public]:
+    """Yield the methods and properties that a class of ours has of itself or of others of ours."""
+    ours = [base for base in kind.__mro__ if base.__module__.startswith("ocdl")]
+    for name in dict.fromkeys(name for base in ours for name in vars(base)):
+        thing = inspect.getattr_static(kind, name)
+        is_member = isinstance(thing, (property, cached_property)) or callable(getattr(kind, name))
+        if name[0] != "_" and is_member and not isinstance(thing, enum.Enum) and not BY_SKLEARN.fullmatch(name):
+            found = thing if isinstance(thing, (property, cached_property)) else getattr(kind, name)
+            yield Public(f"{kind.__name__}.{name}", found, kind)
+
+
+def fields(kind: type) -> set[str]:
+    """Return the attributes that a class declares: fields of records, slots, annotations."""
+    ours = [base for base in kind.__mro__ if base.__module__.startswith("ocdl")]
+    named = {name for base in ours for name in (*inspect.get_annotations(base), *getattr(base, "_fields", ()))}
+    return {name for name in named if name[0] != "_"}
+
+
+NAMES = list(public_names())
+CLASSES = [found for found in NAMES if inspect.isclass(found.thing)]
+MEMBERS = [member for found in CLASSES for member in members(found.thing)]
+PROPERTIES = [member for member in MEMBERS if isinstance(member.thing, (property, cached_property))]
+FUNCTIONS = [found for found in (*NAMES, *MEMBERS) if found not in CLASSES and found not in PROPERTIES]
+
+
+def named(found: Public) -> str:
+    return found.name
+
+
+def test_there_are_names_of_every_kind() -> None:
+    assert len(NAMES) > 60
+    assert len(MEMBERS) > 80
+    assert {"Tableau.order", "History.accuracy", "Network.dim"} <= set(map(named, PROPERTIES))
+    assert {"train", "Network.prune", "plot", "data"} - set(map(named, FUNCTIONS)) == {"plot"}
+
+
+@pytest.mark.parametrize("found", [*NAMES, *MEMBERS], ids=named)
+def test_it_says_what_it_is_and_shows_it(found: Public) -> None:
+    assert re.match(r"\S.{10,}", found.text), "there is no sentence"
+    if found not in PROPERTIES:  # the class shows them
+        assert ">>> " in found.sections.get("Examples", ""), "there is no example"
+
+
+@pytest.mark.parametrize("found", FUNCTIONS, ids=named)
+def test_a_function_says_what_it_takes_returns_and_raises(found: Public) -> None:
+    assert [name for name in found.parameters if name not in found.listed("Parameters")] == []
+    if inspect.signature(found.thing).return_annotation not in (None, "None"):
+        assert found.sections.get("Returns", "").strip()
+    if found.parameters and found.name not in CANNOT_FAIL and "CustomLoss" not in found.name:
+        assert found.sections.get("Raises", "").strip()
+
+
+@pytest.mark.parametrize("found", CLASSES, ids=named)
+def test_a_class_says_what_it_takes_and_has(found: Public) -> None:
+    bases = [Public(base.__name__, base) for base in found.thing.__mro__ if base.__module__.startswith("ocdl")]
+    described = {name for base in bases for part in ("Parameters", "Attributes") for name in base.listed(part)}
+    assert fields(found.thing) - described == set()
+    if found.sections.get("Parameters"):
+        assert [name for name in found.parameters if name not in described] == []
+        assert found.sections.get("Raises", "").strip()
+
+
+@pytest.mark.parametrize("found", CLASSES, ids=named)
+def test_every_attribute_is_shown(found: Public) -> None:
+    """Those that are no more than an argument of the constructor are shown by it."""
+    own = [member.text for member in MEMBERS if member.owner is found.thing]
+    examples = "\n".join(re.findall(r"^ *(?:>>>|\.\.\.) .*", "\n".join([found.text, *own]), re.MULTILINE))
+    attributes = found.listed("Attributes") - found.listed("Parameters") - OF_SKLEARN
+    assert [name for name in sorted(attributes) if not re.search(rf"\b{name}\b", examples)] == []
