@@ -46,7 +46,7 @@ def test_inspect_uses_the_singular(run: Run, tmp_path: Path) -> None:
     ocdl.save(tmp_path / "m", Network(1, 1), Network(1, 1).init(0))
     out = run("inspect", tmp_path / "m")[1]
     assert "1 layer, residual, tableau euler, dense field" in out
-    assert "1 feature + 0 augmented, 1 output, 5 controls" in out
+    assert "1 input, 1 output, 5 controls" in out
 
 
 # ---- the command line ----
