@@ -106,8 +106,8 @@ std::uint64_t training(const Problem<double>& p, const MethodOptions& method, bo
   SamplesEvaluator<double> evaluator(p.net, p.data(), p.objective);
   const Constraints constraints{
       .frozen = {}, .simplex = simplex ? p.net.steps() : Range{0, 0}, .total = p.net.horizon};
-  WeightedL1 penalty;
-  if (penalised) penalty = weighted_l1(p.net, {{L1{0.01, {}}}}, {});
+  NonsmoothPenalty penalty;
+  if (penalised) penalty = nonsmooth_penalty(p.net, {{L1{0.01, {}}}}, {});
   Training<double> run(evaluator, p.controls.data(), method, constraints, 0, 0, 0, penalty);
   StopSource stop_source([] { return false; });
   std::vector<TrainingRecord> records(30);

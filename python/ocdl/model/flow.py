@@ -22,6 +22,7 @@ from ocdl.model.control_intervals import validate_control_intervals
 from ocdl.model.controls import Controls
 from ocdl.model.fields import FIELDS
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
+from ocdl.model.penalties import GroupL1
 from ocdl.model.tableau import Tableau
 
 __all__ = ["Flow", "SomeFlow", "Trajectory"]
@@ -657,6 +658,8 @@ class Flow(Architecture):
                     raise ValueError(
                         f"penalties: {penalty!r} names the part {part!r}; the parts of this network are {known}"
                     )
+            if isinstance(penalty, GroupL1):
+                penalty._require_fit({part.name: part for part in self.parts})
 
 
 SomeFlow = TypeVar("SomeFlow", bound=Flow)
