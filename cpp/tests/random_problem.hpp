@@ -6,6 +6,14 @@
 #include "ocdl/objective/objective.hpp"
 #include "ocdl/tableau/library.hpp"
 
+namespace ocdl {
+
+// Compiled once, in sweeps.cpp.
+extern template class AdjointSweep<std::complex<double>>;
+extern template class AdjointSweep<Dual<double>>;
+
+}  // namespace ocdl
+
 namespace ocdl::testing {
 
 /// A network with data and controls to evaluate it on, drawn at random.

@@ -2,6 +2,7 @@
 
 #include "ocdl/sweep/flow.hpp"
 #include "tests/random_problem.hpp"
+#include "tests/repetitions.hpp"
 
 using namespace ocdl;
 using namespace ocdl::testing;
@@ -93,7 +94,7 @@ BOOST_AUTO_TEST_CASE(it_is_the_complex_step_on_six_hundred_networks_with_cotange
   Draw draw(31);
   const std::vector<std::string> methods = names();
   double worst_explicit = 0, worst_implicit = 0;
-  constexpr int networks = 630;
+  const int networks = repetitions(630);
   for (int n = 0; n < networks; ++n) {
     const auto number = static_cast<std::size_t>(n);
     const auto activation = static_cast<Activation>(number % activations.size());

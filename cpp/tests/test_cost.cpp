@@ -1,6 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "tests/random_problem.hpp"
+#include "tests/repetitions.hpp"
 
 using namespace ocdl;
 using namespace ocdl::testing;
@@ -157,7 +158,8 @@ BOOST_AUTO_TEST_SUITE(cost)
 BOOST_AUTO_TEST_CASE(gradients_of_running_costs_and_costs_of_inner_layers_are_the_complex_step) {
   Draw draw(41);
   const std::vector<std::string> methods = names();
-  for (std::size_t n = 0; n < 330; ++n) {
+  const auto networks = static_cast<std::size_t>(repetitions(330));
+  for (std::size_t n = 0; n < networks; ++n) {
     const std::string& tableau = methods[n % methods.size()];
     const bool is_explicit = named(tableau).is_explicit();
     const Network net = draw.network(tableau, static_cast<Activation>(n % activations.size()),
