@@ -41,8 +41,7 @@ LEFT_OUT_WITH_ADDRESSES = {
     "tests/robustness/test_leaks.py::test_nothing_is_left_behind": MEMORY,
     "tests/files/test_forged_files.py::test_memory_is_bounded_by_the_size": MEMORY,
     "tests/robustness/test_interrupts.py": TIME,
-    "tests/estimator/test_samples.py::"
-    "test_sorting_rows_is_several_times_faster_than_sorting_them_by_content": TIME,
+    "tests/estimator/test_samples.py::test_sorting_rows_is_several_times_faster_than_sorting_them_by_content": TIME,
     "tests/cli/test_cli.py::test_the_process_ends_soon_after_its_command": TIME,
     "tests/playground/test_playground_command.py::test_a_stopped_build_ends_at_once_with_all_its_compilers": TIME,
     "tests/cli/test_killed_commands.py::test_a_limit_on_memory_ends_in_one_line_that_names_the_size": LIMIT,

@@ -331,7 +331,7 @@ def test_inspect_counts_the_steps_and_knows_networks_without_classes(run: Run, t
     ocdl.save(path, net, u, note="by hand")
     facts = json.loads(run("inspect", path, "--json")[1])
     assert facts["time_steps"] == {
-        "count": 4, "zero": 2, "negative": 1, "least": -0.25, "greatest": 0.5, "sum": 0.25
+        "count": 4, "zero": 2, "negative": 1, "minimum": -0.25, "maximum": 0.5, "sum": 0.25
     }  # fmt: skip
     assert facts["metadata"] == {"note": "by hand"}
     assert "2 zero" in run("inspect", path)[1]
@@ -372,7 +372,7 @@ def test_bad_csv_files(text: str | bytes, message: str, run: Run, tmp_path: Path
     ("arrays", "message"),
     [
         ({"y": [0, 1]}, "there is no array X; the arrays are y"),
-        ({"X": [[1.0], [2.0]]}, "it has no array y"),
+        ({"X": [[1.0], [2.0]]}, "has no array y"),
         ({"X": [1.0, 2.0], "y": [0, 1]}, "X must have numbers of shape (samples, features)"),
         ({"X": [["a"], ["b"]], "y": [0, 1]}, "X must have numbers"),
         ({"X": np.empty((0, 2)), "y": [0, 1]}, "X must have numbers"),
@@ -474,7 +474,7 @@ def test_samples_that_do_not_fit_the_model(text: str, message: str, model: Path,
 
 def test_files_that_hold_no_classifier(model: Path, iris: Path, run: Run, tmp_path: Path) -> None:
     for command in (("predict", iris, iris), ("inspect", iris)):
-        assert_one_line_error(run(*command), "no ocdl file")
+        assert_one_line_error(run(*command), "not an ocdl file")
     net, u, metadata = files.read(model).model
     ocdl.save(model, net, u)
     assert_one_line_error(run("predict", model, iris), "holds a network without classes")
@@ -596,7 +596,7 @@ def test_errors_in_ocdl_keep_their_traceback(run: Run, monkeypatch: pytest.Monke
     def fail(*args: object) -> None:
         raise ValueError("a bug")
 
-    monkeypatch.setattr("ocdl.cli.info.aligned", fail)
+    monkeypatch.setattr("ocdl.cli.info.align", fail)
     with pytest.raises(ValueError, match="a bug"):
         run("info")
 
@@ -608,7 +608,7 @@ def test_ctrl_c(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ocdl.cli.info.aligned", interrupt)
+    monkeypatch.setattr("ocdl.cli.info.align", interrupt)
     assert run("info") == (130, "", "ocdl: interrupted\n")
 
 
@@ -618,7 +618,7 @@ def test_ctrl_c_ends_a_training_and_keeps_what_was_learned(tmp_path: Path) -> No
     code, out, err = interrupted(*endless.split(), str(path))
     assert code == 130
     assert "a callback or Ctrl-C ended the training" in out
-    assert err.splitlines()[0] == "ocdl: ending the training; Ctrl-C once more gives up what has been learned"
+    assert err.splitlines()[0] == "ocdl: ending the training; press Ctrl-C again to discard what has been learned"
     assert err.splitlines()[-1].startswith("ocdl: interrupted after ")
     assert f"what has been learned is in {str(path)!r}" in err
     assert list(tmp_path.iterdir()) == [path]

@@ -200,10 +200,10 @@ def test_a_stopped_command_says_how_far_it_came_and_the_next_one_that_it_goes_on
         patch.setattr(Store, "save", stopped)
         assert main(argv) == (130 if isinstance(error, KeyboardInterrupt) else 2)
     said, reason = capsys.readouterr().err.splitlines()
-    assert said == f"ocdl: 3 of 16 trainings, 0 of 1 figure are in {folder!r}; the same command goes on with them"
+    assert said == f"ocdl: 3 of 16 trainings, 0 of 1 figure are in {folder!r}; the same command continues from them"
     assert reason.startswith(("ocdl: interrupted", "ocdl: error: No space left on device"))
     assert main(argv) == 0
-    assert capsys.readouterr().err == "ocdl: going on: 3 of 16 trainings are finished\n"
+    assert capsys.readouterr().err == "ocdl: continuing: 3 of 16 trainings are finished\n"
 
 
 def test_an_interrupt_that_gets_lost_in_a_figure_ends_the_command_behind_it(
@@ -217,9 +217,9 @@ def test_an_interrupt_that_gets_lost_in_a_figure_ends_the_command_behind_it(
         draw(results, canvas)
 
     monkeypatch.setitem(FIGURES, "fig1", replace(FIGURES["fig1"], draw=losing))
-    wrapped = reraise_swallowed_interrupts(draw_figure)
+    guarded_draw = reraise_swallowed_interrupts(draw_figure)
     with pytest.raises(KeyboardInterrupt):
-        reproduce(["fig1", "table1"], str(tmp_path), seeds=1, quick=True, draw=wrapped)
+        reproduce(["fig1", "table1"], str(tmp_path), seeds=1, quick=True, draw=guarded_draw)
     assert not (tmp_path / "figures" / "table1.png").exists()
 
 
@@ -371,7 +371,7 @@ def test_a_quick_run_judges_nothing(command: Command, tmp_path: Path, brief: Non
     assert (code, empty, len(lines)) == (0, "", 11)
     assert all(line.startswith("not judged  ") for line in lines)
     assert " of " not in "".join(line[:24] for line in lines)
-    assert figures.endswith("; a quick run is too short to judge the claims")
+    assert figures.endswith("; a quick run is too short to test the claims")
     stored = json.loads((tmp_path / "claims.json").read_text())
     assert {claim["verdict"] for claim in stored["claims"]} == {"not judged"}
     assert stored["claims"][0]["cases"]

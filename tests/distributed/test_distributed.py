@@ -86,10 +86,10 @@ FAULTS = {
     "bad row": "rank 1 has failed: ValueError: X[5, 1] is nan",
     "version": "rank 1 runs ocdl 0.0.9 and rank 0 ocdl",
     "core": "rank 1 computes with the core 'sse' and rank 0 with",
-    "optimiser": "the ranks were not called alike: optimiser is",
-    "controls": "the ranks were not called alike: net is",
-    "validation": 'the ranks were not called alike: validation is "given" on rank 1 and "None" on rank 0',
-    "iterations": "the ranks were not called alike: max_iter is 5 on rank 1 and 1000000 on rank 0",
+    "optimiser": "the ranks have different arguments: optimiser is",
+    "controls": "the ranks have different arguments: net is",
+    "validation": 'the ranks have different arguments: validation is "given" on rank 1 and "None" on rank 0',
+    "iterations": "the ranks have different arguments: max_iter is 5 on rank 1 and 1000000 on rank 0",
 }
 
 
@@ -129,7 +129,7 @@ def test_a_callback_that_returns_true_on_any_rank_ends_all(rank: int) -> None:
 def test_a_rank_that_does_not_come_is_named(how: str) -> None:
     done = launch(3, "failing", how=how, rank=1, timeout=8.0, most_seconds=60)
     assert done.code != 0
-    assert "TimeoutError: rank 1 has not come within 8 s" in done.err
+    assert "TimeoutError: rank 1 did not join within 8 s" in done.err
     assert done.seconds < 30
 
 

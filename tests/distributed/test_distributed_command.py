@@ -123,9 +123,9 @@ def test_a_file_that_is_none_and_files_that_are_missing(folder: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (("--cv", "3", "--test-size", "0"), "--cv needs all rows in one place"),
-        (("--patience", "3"), "--patience needs all rows in one place"),
-        (("--alpha", "cv"), "--alpha cv needs all rows in one place"),
+        (("--cv", "3", "--test-size", "0"), "--cv needs all rows in one file"),
+        (("--patience", "3"), "--patience needs all rows in one file"),
+        (("--alpha", "cv"), "--alpha cv needs all rows in one file"),
         (("--data", "spiral"), "on several ranks --data takes Parquet files"),
     ],
 )

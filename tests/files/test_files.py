@@ -248,13 +248,13 @@ def test_every_truncation_is_noticed(net: Network, path: Path) -> None:
 
 def test_files_of_others_are_told_apart(path: Path) -> None:
     safetensors.numpy.save_file({"x": np.zeros(2)}, path)
-    assert refusal(path) == "is no ocdl file: its header does not say that its format is ocdl"
+    assert refusal(path) == "is not an ocdl file: its header does not give ocdl as its format"
     safetensors.numpy.save_file({"x": np.zeros(2)}, path, {"format": "pt"})
-    assert refusal(path) == "is no ocdl file: its header does not say that its format is ocdl"
+    assert refusal(path) == "is not an ocdl file: its header does not give ocdl as its format"
     np.save(path.with_suffix(".npy"), np.zeros(2))
-    assert refusal(path.with_suffix(".npy")) == "is no ocdl file: it looks like an NPY file of NumPy"
+    assert refusal(path.with_suffix(".npy")) == "is not an ocdl file: it looks like an NPY file of NumPy"
     path.write_bytes(pickle.dumps(SMALL[0]))
-    assert refusal(path) == "is no ocdl file: it looks like a pickle"
+    assert refusal(path) == "is not an ocdl file: it looks like a pickle"
     for text, look in {
         "a,b\n1,2\n3,4\n": "text with commas, as tables have them",
         "\ufeffGröße\tb\n1\t2\n": "text with tabs, as tables have them",
@@ -263,16 +263,16 @@ def test_files_of_others_are_told_apart(path: Path) -> None:
         "ä" * 3000: "text",
     }.items():
         path.write_text(text, encoding="utf-8")
-        assert refusal(path) == f"is no ocdl file: it looks like {look}"
+        assert refusal(path) == f"is not an ocdl file: it looks like {look}"
     path.write_bytes(b"PAR1" + bytes(range(100, 200)))
-    assert refusal(path) == "is no ocdl file: it looks like a Parquet file"
+    assert refusal(path) == "is not an ocdl file: it looks like a Parquet file"
     path.write_bytes(bytes(range(100, 200)))
-    assert refusal(path) == "is no ocdl file"
+    assert refusal(path) == "is not an ocdl file"
     for content in (b"", b"PK\3\4"):
         path.write_bytes(content)
-        assert refusal(path) == f"is truncated, or no ocdl file: it has {len(content)} bytes"
+        assert refusal(path) == f"is truncated, or not an ocdl file: it has {len(content)} bytes"
     path.write_bytes(bytes(100))
-    assert refusal(path).startswith("is damaged, or no ocdl file: its header is not what ocdl writes")
+    assert refusal(path).startswith("is damaged, or not an ocdl file: its header is not what ocdl writes")
 
 
 def test_kinds_and_versions_are_told_apart(path: Path) -> None:
@@ -296,6 +296,6 @@ def test_what_is_not_a_file(tmp_path: Path) -> None:
         load(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     for special in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
-        assert refusal(special) == "is no regular file; a model cannot be read from a pipe or a device"
+        assert refusal(special) == "is not a regular file; a model cannot be read from a pipe or a device"
     with pytest.raises(TypeError, match="not int"):
         load(0)  # type: ignore[arg-type]

@@ -152,7 +152,7 @@ def test_what_no_migration_understands_is_malformed(
 
     write_version(1, tmp_path / "m", "model", {}, {"a": np.ones(2)})
     monkeypatch.setattr(container, "FORMAT_VERSION", 2)
-    with pytest.raises(ModelFileError, match="is malformed: it is none of version 1"):
+    with pytest.raises(ModelFileError, match="is malformed: it does not follow version 1"):
         read_container(tmp_path / "m", "model", {1: fail})
 
 

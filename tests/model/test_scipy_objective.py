@@ -94,7 +94,7 @@ def test_scipy_minimisers_accept_the_objective(method: str) -> None:
 
 def test_fixed_steps_are_no_variables() -> None:
     p = problem(time_steps="fixed")
-    J, place = function_of(p), p.net._layout.places["h"][0]
+    J, place = function_of(p), p.net._layout.slices["h"][0]
     assert not J.fun(p.u)[1][place].any()
     assert not (J.hessian(p.u) @ p.du.to_vector())[place].any()
 

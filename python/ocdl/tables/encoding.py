@@ -253,8 +253,8 @@ def fit_encoding(
             assert y is not None
             assert kind is not None
             codes, texts = _present_texts(frame, feature.name, feature.kind)
-            fitted = TargetMeans.fit(codes, texts, y, kind, options.random_state)
-            means[feature.name], rows[feature.name] = fitted
+            target_means = TargetMeans.fit(codes, texts, y, kind, options.random_state)
+            means[feature.name], rows[feature.name] = target_means
             features[i] = replace(feature, n_means=rows[feature.name].shape[1])
     predicted = None if target is None else Target(target if frame.named else None, frame.position(target))
     columns = {feature.name: feature.name for feature in features}
@@ -275,8 +275,8 @@ def fit_encoding(
         imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(numbers)
         scaler = _fit_scaler(imputer.transform(numbers), encoding.numbers, frame) if options.scaling else None
     if suggested:
-        described = join_names([frame.describe(name) for name in suggested])
-        _warn(f"{frame.source}{described} may hold codes instead of amounts; if so, declare it as categorical")
+        columns_text = join_names([frame.describe(name) for name in suggested])
+        _warn(f"{frame.source}{columns_text} may hold codes instead of amounts; if so, declare it as categorical")
     encoding = Encoding(
         *(tuple(features), frame.width, frame.named, predicted, imputer, scaler, means, tuple(suggested))
     )
@@ -290,8 +290,8 @@ def resolve_target_type(target_type: str, y: NDArray[Any]) -> str:
     from sklearn.utils.multiclass import type_of_target
 
     with np.errstate(invalid="ignore", over="ignore"):  # the ValueError says that y is not finite
-        found = str(type_of_target(y, input_name="y"))
-    return found if found in TARGET_TYPES else "continuous"
+        inferred = str(type_of_target(y, input_name="y"))
+    return inferred if inferred in TARGET_TYPES else "continuous"
 
 
 def _present_texts(frame: TableFrame, name: str, kind: str) -> tuple[LabelArray, list[str]]:
@@ -336,7 +336,7 @@ def _infer_features(
         if feature.missing:
             texts = _quote(feature.missing)
             _warn(f"{frame.source}{frame.describe(name)} has numbers, and texts that count as missing: {texts}")
-        elif frame.named and _counts_rows(frame, name):
+        elif frame.named and _is_row_number(frame, name):
             _warn(f"{frame.source}{frame.describe(name)} counts the rows; leave it out if that means nothing")
     reasons = [f"{join_names(n)} {'is' if len(n) == 1 else 'are'} left out: {why}" for why, n in left_out.items()]
     if not features:
@@ -348,11 +348,11 @@ def _infer_features(
 
 def _is_index(frame: TableFrame, name: str) -> bool:
     if not frame.named:
-        return frame.position(name) == 0 and len(frame) >= MIN_ROWS_OF_INDEX and _counts_rows(frame, name)
-    return name in frame.unnamed and (frame.position(name) == 0 or _counts_rows(frame, name))
+        return frame.position(name) == 0 and len(frame) >= MIN_ROWS_OF_INDEX and _is_row_number(frame, name)
+    return name in frame.unnamed and (frame.position(name) == 0 or _is_row_number(frame, name))
 
 
-def _counts_rows(frame: TableFrame, name: str) -> bool:
+def _is_row_number(frame: TableFrame, name: str) -> bool:
     column = frame.data[name]
     if getattr(column.dtype, "kind", "") not in "iu" or len(column) < 2:
         return False

@@ -196,8 +196,8 @@ class TableModel:
         estimator_files.save(path, self.estimator, to_arrays(self.encoding), **{KEY: to_spec(self.encoding)})
 
     def __repr__(self) -> str:
-        needed = "columns without names" if self.feature_names is None else ", ".join(self.feature_names)
-        return f"<{type(self.estimator).__name__} for {needed:.200}>"
+        columns = "columns without names" if self.feature_names is None else ", ".join(self.feature_names)
+        return f"<{type(self.estimator).__name__} for {columns:.200}>"
 
 
 def read_table_model(path: FilePath) -> TableModel:

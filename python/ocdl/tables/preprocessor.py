@@ -217,10 +217,10 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"X has {len(frame)} rows, but y has {len(targets)} entries")
         if not len(frame):
             raise ValueError("X has no rows")
-        fitted: tuple[Encoding, FloatArray] = fit_encoding(
+        result: tuple[Encoding, FloatArray] = fit_encoding(
             frame, frame.names, None, targets, target_type=self.target_type, options=options
         )
-        self._encoding, values = fitted
+        self._encoding, values = result
         self.n_features_in_ = frame.width
         if frame.named:
             self.feature_names_in_ = np.array(frame.names, dtype=object)

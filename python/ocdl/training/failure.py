@@ -117,7 +117,7 @@ def _recent_fall(evidence: Evidence) -> str:
     return f"in the last {last} of them the loss fell from {before:.6g} to {now:.6g}"
 
 
-def evidence_of(session: Session, history: History, status: Status) -> Evidence:
+def collect_evidence(session: Session, history: History, status: Status) -> Evidence:
     """Return what a session leaves; single batches say nothing of the loss on all rows."""
     optimiser = session.optimisers[session.stage.number][0]
     on_batches = getattr(optimiser, "batch_size", None) is not None

@@ -132,7 +132,7 @@ class MultilevelResult:
         return sum(result.n_iter for result in self.results)
 
 
-@known_keywords(FOREIGN_KEYWORDS, also=train)
+@known_keywords(FOREIGN_KEYWORDS, forwards_to=train)
 def train_multilevel(
     net: Network,
     u: Controls | None,

@@ -34,8 +34,8 @@ def run_parallel(
     with ThreadPoolExecutor(jobs) as pool:
         names = {pool.submit(_run_on_one_thread, run, stop.is_set): name for name, run in runs.items()}
         try:
-            for done in as_completed(names):
-                yield names[done], done.result()
+            for finished in as_completed(names):
+                yield names[finished], finished.result()
         finally:
             for future in names:
                 future.cancel()  # first, so that no run begins when another one ends
@@ -76,13 +76,13 @@ def shared_progress(
     with tqdm(total=iterations, unit="it", desc="training", disable=not shown) as bar:
 
         def make_callback(should_stop: ShouldStop) -> Callable[[TrainingState], bool]:
-            reached = 0
+            last_iteration = 0
 
             def update(state: TrainingState) -> bool:
-                nonlocal reached
+                nonlocal last_iteration
                 with lock:
-                    bar.update(state.iteration - reached)
-                reached = state.iteration
+                    bar.update(state.iteration - last_iteration)
+                last_iteration = state.iteration
                 return should_stop()
 
             return update

@@ -1,4 +1,4 @@
-"""What is trained, on what data: the checked arguments of `train`."""
+"""The checked arguments of `train`: network, objective and data."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class Problem:
         data = _make_data(ranks, net, objective, X, y, sample_weight, "X")
         val_data = None
         if validation is not None:
-            given = validation.X, validation.y, validation.sample_weight
+            samples = validation.X, validation.y, validation.sample_weight
             try:
-                val_data = _make_data(ranks, net, objective, *given, "the X of validation")
+                val_data = _make_data(ranks, net, objective, *samples, "the X of validation")
             except (TypeError, ValueError) as error:
                 raise type(error)(f"validation: {error}") from error
         tol, rtol = checks.not_negative(tol, "tol"), checks.not_negative(rtol, "rtol")
-        return cls(net, objective, data, val_data, _frozen(net, freeze), tol, rtol, ranks)
+        return cls(net, objective, data, val_data, _resolve_frozen_parts(net, freeze), tol, rtol, ranks)
 
     def distribute(self) -> Problem:
         """Return the problem with the distribution of its rows over the ranks; collective."""
@@ -113,19 +113,15 @@ class Problem:
 def _make_data(ranks: Ranks, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, name: str) -> Data:
     if not is_source(X):
         return ArrayData(net, objective, X, y, sample_weight, ranks.min_rows)
-    for other, given in (("y", y), ("sample_weight", sample_weight)):
-        if given is not None:
+    for other, value in (("y", y), ("sample_weight", sample_weight)):
+        if value is not None:
             raise TypeError(f"{other} must be left out with a source, whose rows carry it")
     return SourceData(net, objective, X, ranks, name)
 
 
-def _frozen(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:
-    try:
-        given = None if isinstance(freeze, (str, bytes)) else list(freeze)
-    except TypeError:
-        given = None
-    if given is None:
+def _resolve_frozen_parts(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(freeze, (str, bytes)) or not isinstance(freeze, Iterable):
         raise TypeError(f"freeze must be a collection of names, as in ('W', 'mu'), got {checks.format_value(freeze)}")
     known = [part.name for part in net.parts]
-    names = [checks.choice(name, "freeze", known) for name in given]
+    names = [checks.choice(name, "freeze", known) for name in freeze]
     return tuple(part for part in known if part in names)

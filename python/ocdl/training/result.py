@@ -104,8 +104,8 @@ class Result:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            instead = FOREIGN_NAMES.get(name)
-            advice = f"; use {instead}" if instead else ""
+            replacement = FOREIGN_NAMES.get(name)
+            advice = f"; use {replacement}" if replacement else ""
             raise AttributeError(f"a Result has no attribute {name!r}{advice}", name=name, obj=self)
 
     def _ended_as(self, status: Status) -> Result:

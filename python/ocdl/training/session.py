@@ -132,8 +132,8 @@ class Session:
         rows, before, started = np.empty((count, len(EVERY_ITERATION))), self.iteration, time.perf_counter()
         self.slices.append((before, rows))
         self.core.run(rows, seconds)
-        made, elapsed = max(self.iteration - before, 1), time.perf_counter() - started
-        self.pace = max(1, min(MAX_SLICE_GROWTH * made, int(SLICE_SECONDS / elapsed * made)))
+        iterations, elapsed = max(self.iteration - before, 1), time.perf_counter() - started
+        self.pace = max(1, min(MAX_SLICE_GROWTH * iterations, int(SLICE_SECONDS / elapsed * iterations)))
         return self.core.status
 
     def trim(self) -> None:
@@ -169,20 +169,20 @@ class Session:
 
     def _raise_overflow(self, data: Data) -> NoReturn:
         """Raise an error that names the first sample that is not finite, on any rank."""
-        net, own = self.problem.net, None
+        net, reason = self.problem.net, None
         for first, rows in data.chunks():
-            own = own or overflow.found(net._core_network, self.core.controls(), rows, first)
-        reasons = [reason for reason in self.ranks.allgather(own) if reason is not None]
-        raise FloatingPointError(reasons[0] if reasons else overflow.behind_the_flow(net.dtype))
+            reason = reason or overflow.describe_overflow(net._core_network, self.core.controls(), rows, first)
+        reasons = [reason for reason in self.ranks.allgather(reason) if reason is not None]
+        raise FloatingPointError(reasons[0] if reasons else overflow.describe_later_overflow(net.dtype))
 
     def find_unsolved_stages(self) -> str | None:
         """Return which stage equations made the last trial fail, on any rank; None if none did."""
-        trial, own = self.core.nonfinite_trial(), None
+        trial, reason = self.core.nonfinite_trial(), None
         if trial is None:
             return None
         for first, rows in self.problem.data.chunks():
-            own = own or overflow.unsolved_stages(self.problem.net._core_network, trial, rows, first)
-        return next((reason for reason in self.ranks.allgather(own) if reason is not None), None)
+            reason = reason or overflow.describe_unsolved_stages(self.problem.net._core_network, trial, rows, first)
+        return next((reason for reason in self.ranks.allgather(reason) if reason is not None), None)
 
     def last_evaluation(self) -> Evaluated:
         """Return the evaluation at the current controls, computed once."""
