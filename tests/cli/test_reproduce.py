@@ -468,7 +468,7 @@ def test_remarks_fit_the_verdict(claim: Claim) -> None:
     assert remark(True, False, True, False) == f"{claim.mixed} As claimed: a 2 of 2, b 0 of 2."
     assert remark(*[True] * 11, False) == f"{claim.holds} As claimed: a 6 of 6, b 5 of 6."
     assert remark() not in (claim.holds, claim.mixed, claim.fails)
-    assert "too short" in remark(True, judged=False)
+    assert "too short" in remark(True, is_evaluated=False)
     for sentence in (claim.holds, claim.mixed, claim.fails):
         assert sentence[0].isupper()
         assert sentence.endswith(".")

@@ -195,9 +195,9 @@ class TestWeights:
         weights = np.random.default_rng(0).integers(0, 4, len(X))
         order = np.random.default_rng(1).permutation(weights.sum())
         model = quick(class_weight=class_weight)
-        weighted = clone(model).fit(X, y, sample_weight=weights)
+        make_samples = clone(model).fit(X, y, sample_weight=weights)
         repeated = clone(model).fit(np.repeat(X, weights, axis=0)[order], np.repeat(y, weights)[order])
-        assert np.array_equal(weighted.controls_.to_vector(), repeated.controls_.to_vector())
+        assert np.array_equal(make_samples.controls_.to_vector(), repeated.controls_.to_vector())
 
     def test_weights_of_zero_alone_are_refused(self) -> None:
         X, y = moons()

@@ -135,9 +135,9 @@ def test_repetition_and_order_of_rows_do_not_matter() -> None:
     X, y = friedman(80)
     weights = np.random.default_rng(0).integers(0, 4, len(X))
     order = np.random.default_rng(1).permutation(weights.sum())
-    weighted = ODERegressor(random_state=0).fit(X, y, sample_weight=weights)
+    make_samples = ODERegressor(random_state=0).fit(X, y, sample_weight=weights)
     repeated = ODERegressor(random_state=0).fit(np.repeat(X, weights, axis=0)[order], np.repeat(y, weights)[order])
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(make_samples.predict(X), repeated.predict(X), rtol=1e-9)
 
 
 def test_copies_predict_the_same(tmp_path: Path) -> None:

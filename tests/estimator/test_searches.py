@@ -61,8 +61,8 @@ def check_searches(**config: Any) -> None:
 
 def check_reproduction(folder: Path, backend: str) -> None:
     """Every number of every run but the times, and the numbers of the figure."""
-    for name, chosen in (("here", None), ("there", backend)):
-        reproduce(["fig8"], str(folder / name), seeds=1, jobs=2, quick=True, backend=chosen)
+    for name, select in (("here", None), ("there", backend)):
+        reproduce(["fig8"], str(folder / name), seeds=1, jobs=2, quick=True, backend=select)
     runs = sorted(path.name for path in (folder / "here" / "runs").iterdir())
     assert len(runs) > 1
     for name in runs:

@@ -369,5 +369,5 @@ def test_partial_fit_takes_the_adam_that_is_given_and_no_other_method() -> None:
     given = ODEClassifier(random_state=0, optimiser=ocdl.Adam(lr=0.3, batch_size=25)).partial_fit(X, Y, classes=[0, 1])
     named = ODEClassifier(random_state=0, optimiser="adam", learning_rate=0.3, batch_size=25)
     assert np.array_equal(given.predict_proba(X), named.partial_fit(X, Y, classes=[0, 1]).predict_proba(X))
-    with pytest.raises(ValueError, match="partial_fit makes epochs of Adam, got optimiser='lbfgs'"):
+    with pytest.raises(ValueError, match="partial_fit runs epochs of Adam, got optimiser='lbfgs'"):
         ODERegressor(optimiser="lbfgs").partial_fit(X, Y)

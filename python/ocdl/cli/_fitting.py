@@ -123,7 +123,7 @@ def make_estimator(arguments: argparse.Namespace, n_inputs: int) -> Any:
         Network.preset(
             arguments.architecture,
             n_inputs,
-            defaults.layers_of(arguments.architecture, arguments.layers),
+            defaults.resolve_layers(arguments.architecture, arguments.layers),
             tableau=arguments.tableau,
             field=arguments.field,
             augment=estimator.augment,

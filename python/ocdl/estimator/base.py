@@ -43,7 +43,7 @@ Targets = ClassTargets | NumberTargets
 
 
 class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The part of the estimators that is the same for classes and numbers."""
+    """The methods that classifier and regressor share."""
 
     network_: Network
     controls_: Controls
@@ -78,7 +78,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         >>> model.transform(X).shape
         (100, 3)
         """
-        rows = self._validated_rows(X)
+        rows = self._validate_rows(X)
         return self.network_.final_state(self.controls_, rows)
 
     def trajectory(self, X: ArrayLike) -> FloatArray:
@@ -107,7 +107,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         >>> model.trajectory(X).shape
         (6, 100, 3)
         """
-        rows = self._validated_rows(X)
+        rows = self._validate_rows(X)
         return self.network_.forward(self.controls_, rows).states
 
     def prune(self) -> Self:
@@ -237,15 +237,15 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "controls_")
 
-    # ---- what the two kinds fill in ----
+    # ---- defined by the subclasses ----
 
     @property
     def _targets(self) -> Targets:
-        """What the targets of the last fit mean."""
+        """The classes or the scale of the targets of the last fit."""
         raise NotImplementedError
 
     def _encode(self, X: FloatArray, y: Any, sample_weight: Any, known: Targets | None) -> tuple[Samples, Targets]:
-        """Return merged rows with targets in the form of the loss, and the meaning of the targets if not given."""
+        """Return merged rows with targets in the form of the loss, and the `Targets`: the known ones or new ones."""
         raise NotImplementedError
 
     def _noise(self, samples: Samples) -> float:
@@ -256,7 +256,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _fit(self, plan: FitPlan) -> Self:
         _warn_of_scale(plan.probe.X)
-        return self._adopt(fit_network(plan))
+        return self._set_fitted(fit_network(plan))
 
     def _plan(
         self,
@@ -267,14 +267,14 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         callback: Callback | None = None,
         targets: Targets | None = None,
     ) -> FitPlan:
-        """Return the plan of a fit to these data; everything is checked here, once."""
+        """Return the plan of a fit to these data; all arguments are checked here, once."""
         optimiser = resolve_optimiser(self.optimiser, self.learning_rate, self.batch_size)
         alpha = resolve_alpha(self.alpha, self.penalties)
         early = validation.boolean(self.early_stopping, "early_stopping")
         is_warm = validation.boolean(self.warm_start, "warm_start") and hasattr(self, "controls_")
         self._require_loss()
-        rows, given = self._validated(X, y)
-        samples, targets = self._encode(rows, given, sample_weight, targets)
+        rows, checked_y = self._validate(X, y)
+        samples, targets = self._encode(rows, checked_y, sample_weight, targets)
         random = np.random.RandomState(self._seed())
         evaluated = self._validation_data(*validation_data, targets)
         fraction = validation.not_negative(self.validation_fraction, "validation_fraction")
@@ -318,7 +318,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         samples = Samples(np.ascontiguousarray(X, np.float64), plan.targets.encode(y), None, float(n_rows))
         return replace(plan, samples=samples, communicator=communicator)
 
-    def _adopt(self, fitted: FittedNetwork) -> Self:
+    def _set_fitted(self, fitted: FittedNetwork) -> Self:
         """Set the attributes of a fitted estimator; warn if the training failed or has not converged."""
         for name, value in vars(fitted.targets).items():
             setattr(self, name, value)
@@ -340,8 +340,8 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         adam = resolve_adam(self.optimiser, self.learning_rate, self.batch_size)
         alpha = resolve_alpha(self.alpha, self.penalties)
         self._require_loss()
-        rows, given = self._validated(X, y, reset=is_first)
-        samples, targets = self._encode(rows, given, sample_weight, targets)
+        rows, checked_y = self._validate(X, y, reset=is_first)
+        samples, targets = self._encode(rows, checked_y, sample_weight, targets)
         random = np.random.RandomState(self._seed())
         network = self._network(rows.shape[1], targets) if is_first else self.network_
         start = network.init(random_state=random, scheme="scaled") if is_first else self.controls_
@@ -363,20 +363,20 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         )
         fitted = fit_network(plan)
         assert fitted.adam is not None
-        self._adopt(replace(fitted, n_iter=0 if is_first else self.n_iter_))
+        self._set_fitted(replace(fitted, n_iter=0 if is_first else self.n_iter_))
         self._training_state = fitted.adam
         self.n_iter_ += 1
         return self
 
     def _seed(self) -> int:
-        """Return a seed for this fit; a generator gives the next one."""
+        """Return a seed for this fit; a generator yields another one for each fit."""
         return draw_seed(self.random_state) % MAX_SEED
 
     def _network(self, n_features: int, targets: Targets) -> Network:
         return Network.preset(
             self.architecture,
             n_features,
-            defaults.layers_of(self.architecture, self.n_layers),
+            defaults.resolve_layers(self.architecture, self.n_layers),
             n_outputs=targets.n_outputs,
             tableau=self.tableau,
             field=validation.choice(self.field, "field", FIELDS_WITHOUT_OPTION),
@@ -402,18 +402,18 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if X_val is None or y_val is None:
             raise ValueError("X_val and y_val must be given together")
         try:
-            rows, given = self._validated(X_val, y_val, reset=False)
-            encoded = targets.encode(given)
+            rows, checked_y = self._validate(X_val, y_val, reset=False)
+            encoded = targets.encode(checked_y)
         except (TypeError, ValueError) as error:
             raise type(error)(f"X_val and y_val: {error}") from error
         return Validation(rows, encoded, sample_weight=None if weights is None else self._weights(weights, rows))
 
-    def _validated_rows(self, X: ArrayLike) -> FloatArray:
+    def _validate_rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows: FloatArray = self._validated(X, reset=False)
+        rows: FloatArray = self._validate(X, reset=False)
         return rows
 
-    def _validated(self, X: Any, *y: Any, **options: Any) -> Any:
+    def _validate(self, X: Any, *y: Any, **options: Any) -> Any:
         """Return the data that scikit-learn has validated, or raise its error, without its warnings."""
         if issparse(X):
             raise TypeError(
@@ -439,7 +439,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return {}
 
     def _weights(self, sample_weight: Any, rows: FloatArray) -> FloatArray:
-        if isinstance(sample_weight, Number):  # which stands for all, and is not looked at below
+        if isinstance(sample_weight, Number):  # the weight of all samples, which scikit-learn does not check
             sample_weight = validation.real(sample_weight, "sample_weight")
         try:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -468,14 +468,14 @@ def _split(samples: Samples, fraction: float, random: np.random.RandomState) -> 
     count = math.ceil(fraction * len(samples.X))
     classes = 0 if labels is None else len(np.unique(labels))
     if labels is not None and (np.bincount(labels)[np.unique(labels)].min() < 2 or count < classes):
-        labels = None  # too few of a class for a fraction of each
+        labels = None  # a class has too few samples for stratified splitting
     if not 0 < count < len(samples.X):
         raise ValueError(
             f"early_stopping=True, but validation_fraction={fraction:g} of {len(samples.X)} distinct samples is "
             f"{'none' if count == 0 else 'all of them'}"
         )
     kept, held_out = train_test_split(np.arange(len(samples.X)), test_size=count, stratify=labels, random_state=random)
-    training, evaluated = samples.parted(np.sort(kept), np.sort(held_out))
+    training, evaluated = samples.partition(np.sort(kept), np.sort(held_out))
     return training, Validation(evaluated.X, evaluated.y, sample_weight=evaluated.weights)
 
 

@@ -18,7 +18,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.estimator import defaults
 from ocdl.estimator.base import ODEEstimator
 from ocdl.estimator.plan import Callback
-from ocdl.estimator.samples import Samples, canonical, reweighted
+from ocdl.estimator.samples import Samples, merge_samples, reweight
 from ocdl.estimator.settings import FOREIGN_KEYWORDS
 from ocdl.estimator.targets import ClassTargets
 from ocdl.model.objective import predict_class
@@ -28,7 +28,7 @@ from ocdl.training.optimisers import Chain, Optimiser
 
 __all__ = ["ODEClassifier"]
 
-SEVERAL = (list, tuple, set, np.ndarray)  # what holds the labels of a sample where it has several
+SEVERAL = (list, tuple, set, np.ndarray)  # types that hold several labels of one sample
 
 
 def _has_probabilities(estimator: ODEClassifier) -> bool:
@@ -438,9 +438,9 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"warm_start=True, but y has the classes {targets.classes_} and the last fit had {self.classes_}"
             )
-        samples = canonical(X, targets.encode(y), self._weights(sample_weight, X))
+        samples = merge_samples(X, targets.encode(y), self._weights(sample_weight, X))
         if self.class_weight is not None:
-            samples = reweighted(samples, self._class_weights(targets.classes_, samples)[samples.y])
+            samples = reweight(samples, self._class_weights(targets.classes_, samples)[samples.y])
         return samples, targets
 
     def _class_weights(self, classes: NDArray[Any], samples: Samples) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What the targets of an estimator are: classes and their numbers, or numbers and their scale."""
+"""The targets of an estimator: classes and their indices, or numbers and their scale."""
 
 from __future__ import annotations
 

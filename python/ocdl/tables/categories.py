@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from ocdl.base.validation import FloatArray, LabelArray
 
 FOLDS = 5
-CODES_P_VALUE, CODES_GAIN = 1e-4, 0.01  # of the test for codes: what counts as certain, and as worth a message
+CODES_P_VALUE, CODES_GAIN = (
+    1e-4,
+    0.01,
+)  # largest p-value and smallest gain of the test for codes
 MIN_CODES, MIN_ROWS_PER_CODE = 6, 5
 MAX_TARGETS = 20  # classes that are tested
 

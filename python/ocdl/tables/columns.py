@@ -16,7 +16,7 @@ from ocdl.tables.frame import TableError, TableFrame
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_VALUES = 50  # of a column of texts that is one-hot encoded, unless the user says another number
+MAX_VALUES = 50  # of a column of texts that is one-hot encoded, by default
 MIN_FRACTION_OF_NUMBERS = 0.9  # of the cells, from which on the others count as missing
 DATES = (
     *("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%m/%d/%y", "%d-%m-%Y"),
@@ -27,9 +27,9 @@ DATES = (
 BOOLEANS = {"true": 1.0, "false": 0.0}
 NO_VALUES, UNUSABLE = "no values", "neither numbers nor texts nor dates"  # why a column is left out
 ALL_DIFFERENT = "nearly every row has a different text"
-MAX_UNIQUE = 0.9  # of the rows: more texts than that which occur once say nothing
+MAX_UNIQUE = 0.9  # of the rows: with more texts that occur only once, a column is left out
 MIN_DATES = 10  # different ones, from which on cycles are considered
-# Cycles of dates in days: what month, weekday and hour say, without a jump at their ends.
+# Cycles of dates in days: they carry the same information as month, weekday and hour, without a jump at the end.
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
 
 
@@ -51,11 +51,11 @@ class Feature:
     format : str
         How dates are written.
     cycles : tuple of str
-        Those that a date becomes the cosine and the sine of, beside the days since 1970.
+        Those whose cosine and sine encode a date, besides the days since 1970.
     missing : tuple of str
         Texts that count as missing cells, besides the usual ones.
     has_indicator : bool
-        Whether another number says that the cell is missing.
+        Whether another number indicates that the cell is missing.
     """
 
     name: str
@@ -177,7 +177,7 @@ def _infer_from_texts(
 
 
 def _cycles(days: FloatArray) -> tuple[str, ...]:
-    """Return the cycles that dates cover at least once, and in which they do not always stand at the same point."""
+    """Return the cycles that dates cover at least once, and in which they are not all at the same point."""
     days = days[~np.isnan(days)]
     if len(np.unique(days)) < MIN_DATES:
         return ()

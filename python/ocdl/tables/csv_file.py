@@ -1,8 +1,8 @@
 """Comma-separated files, plain or packed by gzip: `csv` reads the header, pandas the rest.
 
 pandas fills short rows with missing cells, and its errors name no line of the file. So the file is scanned again, to
-name the line and the reason, where pandas fails or warns, or where a cell of the last column is missing. All columns
-are parsed, as pandas does not count the cells of a row where it reads only some columns.
+name the line and the reason, if pandas fails or warns, or if a cell of the last column is missing. All columns are
+parsed, because pandas does not count the cells of a row if it reads only some columns.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ END = "\0end"  # a line after the last one, which an open quotation mark swallow
 
 @dataclass(frozen=True)
 class CsvTable:
-    """A comma-separated file whose header is known; what comes through a pipe is kept in `content`."""
+    """A comma-separated file whose header has been read; the contents of a pipe are kept in `content`."""
 
     path: str
     content: bytes | None

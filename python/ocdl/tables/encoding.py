@@ -1,4 +1,4 @@
-"""Which columns of a table become which numbers, by scikit-learn's encoders: fitted once and stored with the model."""
+"""The encoding of the columns of a table as numbers by scikit-learn's encoders, fitted once and stored with a model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class EncodingOptions:
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """What a row of a table becomes: numbers and target means, imputed and standardised; indicators; zeros and ones.
+    """The encoding of a row: numbers and target means, imputed and standardised; indicators; zeros and ones.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Encoding:
 
     @property
     def numbers(self) -> list[Feature]:
-        """The features that become numbers and not zeros and ones."""
+        """The features that are not one-hot encoded."""
         return [feature for feature in self.features if not feature.is_one_hot]
 
     @property
@@ -87,18 +87,18 @@ class Encoding:
 
     @property
     def number_slices(self) -> dict[str, slice]:
-        """Which of the numbers a feature becomes."""
+        """The slice of the numbers that encodes each feature."""
         ends = list(accumulate((feature.n_numbers for feature in self.numbers), initial=0))
         return {feature.name: slice(*pair) for feature, pair in zip(self.numbers, pairwise(ends), strict=True)}
 
     @property
     def n_inputs(self) -> int:
-        """How many numbers a row becomes."""
+        """The number of entries of an encoded row."""
         return sum(feature.n_numbers + feature.has_indicator for feature in self.features)
 
     @property
     def input_names(self) -> list[str]:
-        """A name for each of them."""
+        """The names of these entries."""
         numbers = [name for feature in self.numbers for name in feature.number_names]
         indicators = [f"{feature.name}_missing" for feature in self.features if feature.has_indicator]
         return numbers + indicators + [name for feature in self.texts for name in feature.number_names]
@@ -225,9 +225,9 @@ def fit_encoding(
     target_type: str = "auto",
     options: EncodingOptions = NO_OPTIONS,
 ) -> tuple[Encoding, FloatArray]:
-    """Return what the columns of a table become, and the numbers of its rows.
+    """Fit the encoding of the columns of a table; return it and the encoded rows.
 
-    Target means of these rows are computed from the other folds, so that no row takes part in its own.
+    The target means of each of these rows are computed from the other folds, not from its own target.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def _fit_scaler(rows: FloatArray, features: Sequence[Feature], frame: TableFrame
 def _infer_features(
     frame: TableFrame, candidates: Iterable[str], options: EncodingOptions, *, has_targets: bool
 ) -> list[Feature]:
-    """Return the columns that can be used, and warn of the others."""
+    """Return the columns that can be used, and warn about the others."""
     features: list[Feature] = []
     left_out: dict[str, list[str]] = {}
     for name in candidates:

@@ -25,7 +25,7 @@ MIGRATIONS: dict[int, Migration] = {}  # by the version of the file
 
 
 class TableModel:
-    """A fitted estimator that takes the columns of a table: what ``ocdl train`` writes and `load` returns.
+    """A fitted estimator with the encoding of a table's columns, as ``ocdl train`` writes it and `load` returns it.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ def read_table_model(path: FilePath) -> TableModel:
 
 
 def restore(path: FilePath, stored: files.Stored) -> TableModel | ODEClassifier | ODERegressor:
-    """Return the estimator in what was read from a file, as a `TableModel` if it was fitted to a table."""
+    """Return the estimator from the contents of a file, as a `TableModel` if it was fitted to a table."""
     model, version, _, arrays = stored
     metadata = model.metadata
     try:

@@ -28,9 +28,9 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def to_spec(encoding: Encoding) -> dict[str, Any]:
-    """Return an encoding for JSON: what only some features have by their names, the encoders' numbers as lists.
+    """Return an encoding for JSON: properties of some features by name, the parameters of the encoders as lists.
 
-    Of categories it has only the number; `to_arrays` has the texts.
+    It holds the number of categories of each feature; `to_arrays` returns their texts.
     """
     features, target, imputer, scaler = encoding.features, encoding.target, encoding.imputer, encoding.scaler
     return {
@@ -177,7 +177,7 @@ def _categories(
 
 
 def _restore_imputer(fill: list[float] | None) -> Any:
-    """Return an imputer of these numbers: their median is what each of them is."""
+    """Return an imputer with these statistics, fitted to one row: the median of a number is the number."""
     from sklearn.impute import SimpleImputer
 
     return None if not fill else SimpleImputer(strategy="median", keep_empty_features=True).fit([fill])

@@ -206,7 +206,7 @@ class Session:
         return np.concatenate(rows) if rows else np.array([self.core.record])
 
     def history(self, last: Evaluated | None) -> History:
-        """Return everything so far, with an evaluation of the last iterate where there is one."""
+        """Return the history up to now, with an evaluation of the last iterate if there is one."""
         evaluated = self.evaluated if last is None or self.is_evaluated else [*self.evaluated, last]
         columns: dict[str, Any] = dict(zip(EVERY_ITERATION, self.records().T.copy(), strict=True))
         columns["trials"] = columns["trials"].astype(np.int64)
