@@ -140,7 +140,7 @@ def test_optimisers_are_all_there_are(run: Run, tmp_path: Path) -> None:
         assert (model.estimator.optimiser, model.network.tableau.name) == (used, "kutta4")
 
 
-def test_the_command_line_is_read_without_what_is_heavy() -> None:
+def test_arguments_are_parsed_without_heavy_imports() -> None:
     found = "{'sklearn', 'matplotlib', 'pandas'} & {*sys.modules}"
     assert run_python(f"import sys; from ocdl.cli import _parser; _parser(); print({found})") == "set()"
 
@@ -306,7 +306,7 @@ def test_inspect(model: Path, run: Run) -> None:
     assert facts["table"]["target"] == {"name": "species", "position": 4}
 
 
-def test_a_terminal_shows_what_a_file_says_and_does_not_obey_it(run: Run, tmp_path: Path) -> None:
+def test_control_sequences_in_files_are_escaped(run: Run, tmp_path: Path) -> None:
     path, rows = tmp_path / "m.ocdl", tmp_path / "rows.csv"
     text = "\x1b]0;title\x07\x1b[2J\ud800"
     frame = pd.DataFrame({text[:-1]: [0.0, 1.0, 2.0, 3.0]})
@@ -323,7 +323,7 @@ def test_a_terminal_shows_what_a_file_says_and_does_not_obey_it(run: Run, tmp_pa
     assert_one_line_error(run("predict", path, rows), "\\x1b[2J")
 
 
-def test_inspect_counts_the_steps_and_knows_networks_without_classes(run: Run, tmp_path: Path) -> None:
+def test_inspect_counts_steps_and_describes_networks_without_classes(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "m.ocdl"
     net = ocdl.Network.preset("odenet", 2, 4)
     u = net.init(0)
@@ -567,7 +567,7 @@ def test_samples_from_a_pipe(model: Path, iris: Path, run: Run) -> None:
     assert (done.returncode, done.stdout, done.stderr) == run("predict", model, iris)
 
 
-def test_nobody_reads_stdout(model: Path, iris: Path) -> None:
+def test_a_closed_stdout_ends_the_command(model: Path, iris: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "ocdl", "predict", str(model), str(iris)]
@@ -626,7 +626,7 @@ def test_ctrl_c_ends_a_training_and_keeps_what_was_learned(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("state", ["was not written", "is unchanged", "was written"])
-def test_an_interrupted_prediction_says_what_became_of_its_file(
+def test_an_interrupted_prediction_reports_the_state_of_its_file(
     state: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, model, out = tmp_path / "d.csv", tmp_path / "m.ocdl", tmp_path / "p.csv"
@@ -706,7 +706,7 @@ def test_a_feed_forward_network_takes_no_other_field(run: Run, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("regression", [False, True])
-def test_a_training_goes_on_from_its_checkpoint(regression: bool, tmp_path: Path, run: Run) -> None:
+def test_a_training_continues_from_its_checkpoint(regression: bool, tmp_path: Path, run: Run) -> None:
     """As if it had not stopped: the model has the same bits."""
     rows = np.random.default_rng(0).normal(size=(80, 3))
     target = rows[:, 0] * rows[:, 1] if regression else (rows[:, 0] > 0).astype(int)

@@ -210,7 +210,7 @@ def test_two_hundred_kills(name: str, folder: Path, soak: Soak) -> None:
 
 
 @pytest.mark.slow
-def test_killed_trainings_go_on_from_their_checkpoints(folder: Path, soak: Soak) -> None:
+def test_killed_trainings_continue_from_their_checkpoints(folder: Path, soak: Soak) -> None:
     """One is killed until it has come to its end, and has then made the model of a training that nobody killed."""
     options = ("train", "--data", "data.csv", "--layers", "5", "--max-iter", "400", "--optimiser", "backtracking")
     whole = Command((*options, "--out", "whole.ocdl"), "whole.ocdl", ocdl.load)
@@ -303,7 +303,7 @@ def test_a_folder_that_is_read_only_is_refused_before_the_work(name: str, folder
 
 
 @pytest.mark.parametrize("name", ["train", "predict"])
-def test_a_place_below_a_file_is_refused_before_the_work(name: str, folder: Path) -> None:
+def test_a_path_below_a_file_is_refused_before_the_work(name: str, folder: Path) -> None:
     command = COMMANDS[name]
     argv = tuple("data.csv/new" if word == command.writes else word for word in command.argv)
     said = complaint(start(Command(argv, "", ocdl.load), folder))

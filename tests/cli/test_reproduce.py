@@ -179,7 +179,7 @@ def test_figures(names: list[str], trained: int, tmp_path: Path, brief: None, mo
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device", "paper")])
-def test_a_stopped_command_says_how_far_it_came_and_the_next_one_that_it_goes_on(
+def test_a_stopped_command_reports_its_progress_and_the_next_one_continues(
     error: BaseException,
     tmp_path: Path,
     brief: None,
@@ -206,7 +206,7 @@ def test_a_stopped_command_says_how_far_it_came_and_the_next_one_that_it_goes_on
     assert capsys.readouterr().err == "ocdl: continuing: 3 of 16 trainings are finished\n"
 
 
-def test_an_interrupt_that_gets_lost_in_a_figure_ends_the_command_behind_it(
+def test_a_swallowed_interrupt_in_a_figure_ends_the_command_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw = FIGURES["fig1"].draw
@@ -223,7 +223,7 @@ def test_an_interrupt_that_gets_lost_in_a_figure_ends_the_command_behind_it(
     assert not (tmp_path / "figures" / "table1.png").exists()
 
 
-def test_what_is_finished_is_kept(tmp_path: Path, brief: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_trainings_are_kept(tmp_path: Path, brief: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(progress: Progress) -> None:
         if progress.done == 3:
             raise KeyboardInterrupt
@@ -334,7 +334,7 @@ def no_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_images")
-def test_missing_images_that_were_asked_for(command: Command, tmp_path: Path) -> None:
+def test_missing_images_of_requested_figures(command: Command, tmp_path: Path) -> None:
     for named in (("fig14",), ("fig1", "fig15"), ("fig14", "--mnist", tmp_path / "absent")):
         result = command(*named, "--out", tmp_path / "new")
         assert_refused(result, "fig14 and fig15", "pip install 'ocdl[mnist]'", "--mnist")
@@ -380,7 +380,7 @@ def test_a_quick_run_judges_nothing(command: Command, tmp_path: Path, brief: Non
     assert "not as claimed" not in text
 
 
-def test_figures_are_named_as_people_name_them(command: Command, tmp_path: Path) -> None:
+def test_figures_have_aliases(command: Command, tmp_path: Path) -> None:
     for spelling in ("Fig. 1", "1"):
         code, out, _ = command(spelling, "--only", "TABLE 1", "--json", "--out", tmp_path)
         assert (code, json.loads(out)["figures"]) == (0, ["fig1", "table1"])

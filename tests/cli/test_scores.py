@@ -157,7 +157,7 @@ def test_help_is_in_groups_with_defaults(run: Run) -> None:
     assert "iterations; default: " in out
 
 
-def test_a_checkpoint_of_another_training_says_what_differs(tables: Any, run: Run, tmp_path: Path) -> None:
+def test_resuming_another_training_names_the_difference(tables: Any, run: Run, tmp_path: Path) -> None:
     train, _, _ = tables
     saved = tmp_path / "checkpoint"
     options = ("--data", train, "--target", "outcome", "--test-size", 0, "--quiet", "--out", tmp_path / "m.ocdl")

@@ -94,7 +94,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("how", FAULTS)
-def test_an_error_on_one_rank_ends_all_and_says_which(how: str) -> None:
+def test_an_error_on_one_rank_ends_all_ranks_and_is_named(how: str) -> None:
     done = launch(3, "failing", how=how, rank=1, most_seconds=60)
     assert done.code != 0
     lines = [line for line in done.err.splitlines() if line.startswith("rank ")]
@@ -126,7 +126,7 @@ def test_a_callback_that_returns_true_on_any_rank_ends_all(rank: int) -> None:
 
 
 @pytest.mark.parametrize("how", ["absent", "hangs"])
-def test_a_rank_that_does_not_come_is_named(how: str) -> None:
+def test_a_missing_rank_is_named(how: str) -> None:
     done = launch(3, "failing", how=how, rank=1, timeout=8.0, most_seconds=60)
     assert done.code != 0
     assert "TimeoutError: rank 1 did not join within 8 s" in done.err

@@ -129,7 +129,9 @@ def test_a_file_that_is_none_and_files_that_are_missing(folder: Path, tmp_path: 
         (("--data", "spiral"), "on several ranks --data takes Parquet files"),
     ],
 )
-def test_what_needs_all_rows_is_refused(more: tuple[str, ...], reason: str, folder: Path, tmp_path: Path) -> None:
+def test_options_that_need_all_rows_are_refused(
+    more: tuple[str, ...], reason: str, folder: Path, tmp_path: Path
+) -> None:
     assert reason in refused(2, command(folder, tmp_path / "m.ocdl", *more)).err
 
 

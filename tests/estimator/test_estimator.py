@@ -234,14 +234,14 @@ class TestTraining:
             assert np.array_equal(vector, vectors[0])
         assert not np.array_equal(vectors[0], quick(random_state=4).fit(X, y).controls_.to_vector())
 
-    def test_n_jobs_changes_nobody_elses_threads(self) -> None:
+    def test_n_jobs_does_not_change_the_threads_of_others(self) -> None:
         before = ocdl.get_num_threads()
         X, y = moons()
         quick(n_jobs=1).fit(X, y)
         assert ocdl.get_num_threads() == before
 
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # it is still falling
-    def test_warm_start_goes_on(self) -> None:
+    def test_warm_start_continues(self) -> None:
         X, y = moons()
         model = quick(max_iter=5, warm_start=True, optimiser=ocdl.Backtracking(), tol=0)
         first = model.fit(X, y).history_.loss[-1]
@@ -365,7 +365,7 @@ class TestCompany:
         parallel = cross_val_score(model, X, y, cv=4, n_jobs=2)
         assert np.array_equal(parallel, cross_val_score(model, X, y, cv=4))
 
-    def test_workers_take_their_share_of_the_processors(self) -> None:
+    def test_workers_divide_the_processors(self) -> None:
         threads = joblib.Parallel(n_jobs=2)(joblib.delayed(threads_here)() for _ in range(2))
         assert max(threads) <= max(1, (os.cpu_count() or 1) // 2)
 

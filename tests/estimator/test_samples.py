@@ -100,7 +100,7 @@ def test_both_parts_of_a_split_are_the_rows_that_were_chosen() -> None:
 
 
 @pytest.mark.parametrize("rows", [5, 30, 3000])
-def test_what_a_linear_model_leaves(rows: int) -> None:
+def test_linear_residuals_are_those_of_least_squares(rows: int) -> None:
     rng = np.random.default_rng(rows)
     found = merge_samples(rng.normal(size=(rows, 4)), rng.normal(size=(rows, 2)), rng.uniform(0.5, 2, rows))
     root, design = np.sqrt(found.row_weights)[:, None], np.column_stack([found.X, np.ones(rows)])
@@ -109,7 +109,7 @@ def test_what_a_linear_model_leaves(rows: int) -> None:
     assert samples.linear_residuals(found) == pytest.approx(expected, rel=1e-10, abs=1e-25)
 
 
-def test_what_a_linear_model_leaves_does_not_depend_on_the_size_of_a_column() -> None:
+def test_linear_residuals_do_not_depend_on_the_size_of_a_column() -> None:
     rng = np.random.default_rng(0)
     found = merge_samples(rng.uniform(-1, 1, (50, 4)), rng.normal(size=(50, 1)), np.ones(50))
     scaled = found._replace(X=found.X * np.array([1e-300, 1.0, 1e200, 1.7e308]))

@@ -132,7 +132,7 @@ def test_file_and_folder_are_flushed_before_and_after_the_renaming(path: Path, m
     assert order == ["file", "rename", "folder"]
 
 
-def test_targets_that_are_no_files(path: Path, tmp_path: Path) -> None:
+def test_a_directory_or_device_is_not_replaced(path: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to("loop")
@@ -153,7 +153,7 @@ def test_targets_that_are_no_files(path: Path, tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_links_stay_and_what_they_point_to_is_replaced(path: Path, old: bytes, tmp_path: Path) -> None:
+def test_symbolic_links_stay_and_their_targets_are_replaced(path: Path, old: bytes, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     link, chain, dangling = tmp_path / "folder" / "link", tmp_path / "chain", tmp_path / "dangling"
     link.symlink_to("../model.ocdl")
@@ -215,7 +215,7 @@ for path in {paths!r}:
 """
 
 
-def test_what_is_protected_stays_as_it_is() -> None:
+def test_protected_files_stay_unchanged() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         paths = [folder / "locked" / "model", folder / "open" / "model"]
@@ -255,7 +255,7 @@ for call in (
 """
 
 
-def test_what_may_not_be_read_or_stored_is_named() -> None:
+def test_values_that_a_file_cannot_hold_are_named() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder, secret = Path(name), Path(name, "secret")
         save_new(secret)
@@ -283,7 +283,7 @@ def test_a_checkpoint_on_a_full_disk_keeps_the_old_one(path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_names_that_try_to_be_clever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strange_file_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A path means what it means to the system: no wildcard, no variable, no home, no scheme; no zero byte."""
     (tmp_path / "inside").mkdir()
     monkeypatch.chdir(tmp_path / "inside")
@@ -349,7 +349,7 @@ disk.replace_file({path!r}, b"new")
 """
 
 
-def test_leftovers_of_the_dead_are_removed_and_files_of_the_living_are_not(path: Path, old: bytes) -> None:
+def test_leftovers_of_killed_writers_are_removed_and_files_of_running_ones_are_not(path: Path, old: bytes) -> None:
     with subprocess.Popen([sys.executable, "-c", STOPPED.format(path=str(path))], stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"stopped\n"

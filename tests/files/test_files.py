@@ -289,7 +289,7 @@ def test_kinds_and_versions_are_told_apart(path: Path) -> None:
         assert refusal(path) == text.format(newer)  # whatever its digest is
 
 
-def test_what_is_not_a_file(tmp_path: Path) -> None:
+def test_paths_that_are_not_regular_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"No such file or directory.*absent"):
         load(tmp_path / "absent")
     with pytest.raises(IsADirectoryError):

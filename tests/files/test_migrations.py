@@ -144,7 +144,7 @@ def test_migrations_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     "error", [KeyError("x"), TypeError("x"), ValueError("x"), AttributeError("x"), RecursionError()]
 )
-def test_what_no_migration_understands_is_malformed(
+def test_contents_that_a_migration_cannot_convert_are_malformed(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(description: dict[str, Any], arrays: dict[str, Any]) -> None:

@@ -223,7 +223,7 @@ def test_too_large_networks_are_refused_before_copying(tmp_path: Path, monkeypat
     assert not (tmp_path / "net.onnx").exists()
 
 
-def test_what_is_stored_once_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_constants_are_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ocdl.interop.onnx_graph.MAX_FILE_SIZE", 100_000)
     net = Network(40, 60)
     ocdl.export_onnx(tmp_path / "net.onnx", net, net.controls(K=np.full((60, 40, 40), 0.01)))
@@ -354,7 +354,7 @@ def test_a_custom_loss(tmp_path: Path) -> None:
     assert error(run(tmp_path / "model.onnx", ROWS)[0][:, 0], regressor.predict(ROWS)) <= 1e-12
 
 
-def test_what_is_not_fitted_or_implicit_is_refused(tmp_path: Path) -> None:
+def test_unfitted_and_implicit_models_are_refused(tmp_path: Path) -> None:
     from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError):
@@ -495,7 +495,7 @@ def test_export_of_a_trained_model(measured: Path, tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize("target", ["outcome", "amount"])
-def test_texts_dates_and_categories_are_inputs_of_their_own(
+def test_texts_dates_and_categories_are_separate_inputs(
     target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rng, n = np.random.default_rng(0), 400

@@ -276,7 +276,7 @@ def test_a_compiled_model_has_the_bits_of_the_model(returns: str, time_steps: st
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_compiled_layer_has_nan_and_its_own_precision_as_the_layer_has() -> None:
+def test_a_compiled_layer_has_the_nan_and_precision_of_the_layer() -> None:
     p = problem(samples=4)
     layer, x = layer_of(p), tensor(p.X, requires_grad=True)
     with torch.no_grad():
@@ -317,7 +317,7 @@ def test_vmap_is_compiled() -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("returns", RETURNS)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_the_operators_keep_what_pytorch_demands_of_operators(dtype: str, returns: str) -> None:
+def test_the_operators_pass_the_checks_of_pytorch(dtype: str, returns: str) -> None:
     from ocdl.interop import torch_operator
 
     p = problem(samples=4, dtype=dtype, time_steps="fixed")
@@ -349,7 +349,7 @@ def test_a_trace_or_an_export_is_refused(record: Any) -> None:
 
 @pytest.mark.parametrize("own", ["float32", "float64"])
 @pytest.mark.parametrize("cast", ["bfloat16", "float16"])
-def test_under_autocast_the_layer_computes_in_its_own_precision(own: str, cast: str) -> None:
+def test_under_autocast_the_layer_keeps_its_precision(own: str, cast: str) -> None:
     p = problem(dtype=own)
     layer = layer_of(p)
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), layer)

@@ -102,7 +102,7 @@ def gradient_with_data() -> Controls:
 
 @pytest.mark.parametrize("duplicate", [Controls.copy, copy.deepcopy, lambda u: pickle.loads(pickle.dumps(u))])
 @pytest.mark.parametrize("u", [*map(random_controls, NETWORKS), gradient_with_data()], ids=repr)
-def test_duplicates_have_memory_of_their_own(u: Controls, duplicate) -> None:
+def test_copies_do_not_share_memory(u: Controls, duplicate) -> None:
     twin, vector = duplicate(u), u.to_vector()
     np.testing.assert_array_equal(twin.to_vector(), vector)
     np.testing.assert_array_equal(twin.X, u.X)

@@ -224,7 +224,7 @@ def first_numbers(targets: Any) -> list[int] | None:
 
 
 @pytest.mark.parametrize("kind", TARGETS)
-def test_targets_arrive_as_they_were_given(kind: str) -> None:
+def test_a_custom_loss_receives_the_targets_unchanged(kind: str) -> None:
     y, loss = TARGETS[kind](), Quadratic()
     net = Network(2, 3)
     net.value(net.init(0), X, y, Objective(loss))
@@ -402,7 +402,7 @@ def test_members_that_are_not_callable_are_refused(member: str) -> None:
 
 
 @pytest.mark.parametrize("y", [set(range(80)), range(80), "a" * 80, 5, {"a": {"b": 5}}], ids=str)
-def test_targets_without_rows_are_refused_where_some_are_needed(y: Any) -> None:
+def test_targets_without_rows_are_refused_with_batches(y: Any) -> None:
     train(Quadratic(), y, max_iter=2)
     with pytest.raises(TypeError, match=r"^y must be an array, a table, .* cannot be indexed by row numbers"):
         train(Quadratic(), y, max_iter=2, optimiser=Adam(batch_size=16))
@@ -446,7 +446,7 @@ def test_infinite_values_and_gradients_overflow(dtype: str) -> None:
         Objective(Returning(too_steep)).output_grad(np.zeros((5, 1), dtype), None)
 
 
-def test_a_trial_that_overflows_is_refused_and_the_training_goes_on() -> None:
+def test_a_trial_step_that_overflows_is_rejected_and_the_training_continues() -> None:
     """Values above 1 are infinite: a search takes shorter steps."""
 
     class Walled(Quadratic):
@@ -500,7 +500,7 @@ def test_an_exception_arrives_unchanged_and_the_last_iterate_is_on_disk(
     assert_same(resumed, train(Quadratic(), y, optimiser=method, max_iter=60, eval_every=1000))
 
 
-def test_an_exception_in_the_first_evaluation_or_the_score_arrives_too(tmp_path: Path) -> None:
+def test_an_exception_in_the_first_evaluation_or_the_score_is_raised_unchanged(tmp_path: Path) -> None:
     error = LookupError("mine")
     with pytest.raises(LookupError) as caught:
         train(Failing(error, 0), None, checkpoint=tmp_path / "c")

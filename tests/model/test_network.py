@@ -166,7 +166,7 @@ def test_controls_default_to_zero_and_equal_steps() -> None:
     assert Network(2, 4, residual=False).controls().h.shape == (0,)
 
 
-def test_controls_copy_what_they_are_given() -> None:
+def test_controls_copy_their_arguments() -> None:
     net, K = Network(2, 3), np.ones((3, 2, 2))
     u = net.controls(K=K)
     K[...] = 7

@@ -339,7 +339,7 @@ def test_every_choice_can_be_made(open_page: Open) -> None:
     assert page.is_hidden("#notice")
 
 
-def test_a_method_of_ones_own(open_page: Open) -> None:
+def test_a_custom_method(open_page: Open) -> None:
     page = open_page("#tableau=own")
     page.wait_for_function("() => document.getElementById('order')?.textContent.startsWith('Order 2, explicit')")
     page.fill("[aria-label='b 1']", "1/3")
@@ -373,7 +373,7 @@ def folded(net: ocdl.Network, found: list[float], X: Any) -> float:
     return float(np.mean(np.linalg.det(J) < 0))
 
 
-def test_the_tour_tells_what_happens(open_page: Open) -> None:
+def test_the_tour_explains_each_step(open_page: Open) -> None:
     """Six stops: Net fails, ResNet unrolls, ODENet folds, the simplex keeps three steps."""
     page = open_page()
     page.click("#tour-start")
@@ -575,7 +575,7 @@ def test_a_separator_between_quotes_is_a_letter(open_page: Open, tmp_path: Path)
     assert model.feature_names == ["x", "y, in cm"]
 
 
-def test_a_good_link_takes_back_what_was_said_of_a_bad_one(open_page: Open) -> None:
+def test_a_good_link_removes_the_error_of_a_bad_one(open_page: Open) -> None:
     page = open_page("#layers=1000")
     assert "damaged" in notice(page)
     page.evaluate("() => (location.hash = 'data=squares')")
@@ -590,7 +590,7 @@ WITHOUT_A_FRAME = """() => {
 }"""
 
 
-def test_a_failure_of_the_worker_is_told(open_page: Open) -> None:
+def test_a_failure_of_the_worker_is_reported(open_page: Open) -> None:
     page = open_page("#optimiser=Adam")
     page.click("#play")
     page.wait_for_function("() => playground.frame?.iteration > 0")
@@ -641,7 +641,7 @@ def test_bad_links_are_explained_and_run_nothing(open_page: Open, link: str, sai
     page.wait_for_function("() => playground.frame")
 
 
-def test_nothing_of_others_becomes_markup(open_page: Open, tmp_path: Path) -> None:
+def test_foreign_text_does_not_become_markup(open_page: Open, tmp_path: Path) -> None:
     """Labels of a table, too, go into the model and the script as texts."""
     table = tmp_path / "t.csv"
     table.write_text(f'x,y,label\n0.1,0.9,"{HOSTILE}"\n-0.8,-0.5,</script>\n')
@@ -658,7 +658,7 @@ def test_nothing_of_others_becomes_markup(open_page: Open, tmp_path: Path) -> No
 # ---- for everybody ----
 
 
-def test_a_browser_without_simd_is_told(open_page: Open) -> None:
+def test_a_browser_without_simd_gets_an_explanation(open_page: Open) -> None:
     page = open_page(script="WebAssembly.validate = () => false", waits=False)
     assert "lacks WebAssembly SIMD" in notice(page)
 

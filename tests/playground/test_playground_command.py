@@ -58,7 +58,9 @@ def test_without_a_browser_and_for_machines(
     assert json.loads(capsys.readouterr().out) == {"page": "page.html", "address": address, "opened": False}
 
 
-def test_an_installation_without_the_page_says_what_builds_it(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_installation_without_the_page_gives_the_command_to_build_it(
+    built: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     built.unlink()
     assert main(["playground"]) == 2
     assert "build it with: make playground" in capsys.readouterr().err

@@ -532,7 +532,7 @@ def test_a_film_can_be_mp4(tmp_path: Path) -> None:
     assert (tmp_path / "flow.mp4").stat().st_size > 0
 
 
-def test_without_ffmpeg_mp4_is_refused_with_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ffmpeg_mp4_is_refused_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("matplotlib.animation.FFMpegWriter.isAvailable", classmethod(lambda cls: False))
     X, y = points(2, 2)
     with pytest.raises(ValueError, match=r"'flow\.mp4' needs ffmpeg.*\.gif and \.html work without"):

@@ -26,7 +26,7 @@ def printed(code: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_scores_beside_scikit_learn_are_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_scores_beside_scikit_learn_are_those_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     """On held-out rows, of trainings that have converged: a ConvergenceWarning is an error here."""
     shown = re.search(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert shown

@@ -102,14 +102,14 @@ def test_there_are_names_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("found", [*NAMES, *MEMBERS], ids=named)
-def test_it_says_what_it_is_and_shows_it(found: Public) -> None:
+def test_public_objects_have_a_summary_and_an_example(found: Public) -> None:
     assert re.match(r"\S.{10,}", found.text), "there is no sentence"
     if found not in PROPERTIES:  # the class shows them
         assert ">>> " in found.sections.get("Examples", ""), "there is no example"
 
 
 @pytest.mark.parametrize("found", FUNCTIONS, ids=named)
-def test_a_function_says_what_it_takes_returns_and_raises(found: Public) -> None:
+def test_functions_document_parameters_returns_and_errors(found: Public) -> None:
     assert [name for name in found.parameters if name not in found.listed("Parameters")] == []
     if inspect.signature(found.thing).return_annotation not in (None, "None"):
         assert found.sections.get("Returns", "").strip()
@@ -118,7 +118,7 @@ def test_a_function_says_what_it_takes_returns_and_raises(found: Public) -> None
 
 
 @pytest.mark.parametrize("found", CLASSES, ids=named)
-def test_a_class_says_what_it_takes_and_has(found: Public) -> None:
+def test_classes_document_parameters_and_attributes(found: Public) -> None:
     bases = [Public(base.__name__, base) for base in found.thing.__mro__ if base.__module__.startswith("ocdl")]
     described = {name for base in bases for part in ("Parameters", "Attributes") for name in base.listed(part)}
     assert fields(found.thing) - described == set()

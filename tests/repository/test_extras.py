@@ -28,7 +28,7 @@ def test_a_missing_library_is_named(library: str, name: str) -> None:
         assert run_python(f"{without}\ntry:\n    {call}\nexcept ImportError as error: print(error)") == said
 
 
-def test_a_library_that_is_there_but_broken_says_so_itself(tmp_path: object) -> None:
+def test_a_broken_library_raises_its_own_error(tmp_path: object) -> None:
     code = f"""
 import sys, pathlib
 (pathlib.Path({str(tmp_path)!r}) / "torch.py").write_text("raise ImportError('libsomething.so is missing')")

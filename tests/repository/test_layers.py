@@ -65,7 +65,7 @@ def test_every_include_of_ours_exists(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in EVERYWHERE if name(path) != "ocdl/parallel.hpp"], ids=name)
-def test_only_parallel_hpp_knows_openmp(path: Path) -> None:
+def test_openmp_is_used_in_parallel_hpp_only(path: Path) -> None:
     assert not OPENMP.findall(COMMENT.sub("", path.read_text()))
 
 
@@ -205,7 +205,7 @@ def test_few_modules_are_flat() -> None:
     assert len([path for path in PYTHON if "/" not in path]) <= MOST_FLAT_MODULES
 
 
-def test_every_room_says_what_is_in_it() -> None:
+def test_every_folder_has_a_docstring() -> None:
     rooms = {path.split("/")[0] for path in PYTHON if "/" in path}
     assert rooms <= set(ROOMS)
     assert len(rooms) > 10

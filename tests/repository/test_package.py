@@ -154,7 +154,7 @@ OPTIMISERS = [kind.__name__ for kind in optimisers.SINGLE_OPTIMISERS]
         (ocdl.Objective, [kind.__name__ for kind in PENALTIES.values()]),
     ],
 )
-def test_docstrings_name_what_is_registered(documented: Any, registered: Iterable[str]) -> None:
+def test_docstrings_name_all_registered_items(documented: Any, registered: Iterable[str]) -> None:
     assert [name for name in registered if not re.search(rf"\b{name}\b", documented.__doc__)] == []
 
 

@@ -158,7 +158,7 @@ def test_cells_run(page: str, code: str, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 @pytest.mark.parametrize(("page", "code"), examples(SESSION))
-def test_sessions_are_what_they_say(page: str, code: str) -> None:
+def test_sessions_print_the_documented_output(page: str, code: str) -> None:
     test = doctest.DocTestParser().get_doctest(code, {}, page, page, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     assert runner.run(test).failed == 0

@@ -89,7 +89,7 @@ def test_release_notes_are_the_section_of_the_changelog() -> None:
         ("v2.0.0", "2.0.0", "says nothing of version 2.0.0"),
     ],
 )
-def test_what_is_not_ready_is_not_released(tag: str, version: str, message: str) -> None:
+def test_an_unprepared_release_is_refused(tag: str, version: str, message: str) -> None:
     with pytest.raises(SystemExit, match=message):
         release_notes(tag, CHANGES, version)
 

@@ -234,7 +234,7 @@ def test_a_forked_child_works(features: int) -> None:
     assert run_python(FORKING.format(features=features)) == "fine"
 
 
-def test_nobody_elses_threads_are_changed() -> None:
+def test_threads_of_other_libraries_are_not_changed() -> None:
     def others() -> dict[str, int]:
         return {library["filepath"]: library["num_threads"] for library in threadpool_info()}
 

@@ -164,7 +164,9 @@ def shown_help(columns: str, command: tuple[str, ...], run: Run, monkeypatch: py
     return run(*command, "--help")[1].partition("\n\n")[2]
 
 
-def test_what_commands_print_fits_a_narrow_terminal(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_of_commands_fits_a_narrow_terminal(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, model = tmp_path / "data.csv", "m.ocdl"
     path.write_text(
         "a,a name that takes most of a line already,y\n" + "".join(f"{i},{i % 3},{i % 2}\n" for i in range(20))

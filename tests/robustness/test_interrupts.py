@@ -265,7 +265,7 @@ def test_a_reproduction_ends_after_the_figure_that_swallowed_an_interrupt(
     assert (code, err, drawn) == (130, "ocdl: interrupted\n", [])
 
 
-def test_what_a_function_returns_and_raises_is_its_own() -> None:
+def test_results_and_exceptions_pass_through_the_wrapper() -> None:
     before = signal.getsignal(signal.SIGINT)
     assert reraise_swallowed_interrupts(divmod)(7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
@@ -281,7 +281,7 @@ def test_a_handler_that_raises_nothing_is_obeyed(handled_by: Callable[[Any], Non
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
-def test_what_is_no_handler_of_python_is_left_alone(handler: Any, handled_by: Callable[[Any], None]) -> None:
+def test_handlers_that_are_not_python_functions_are_left_alone(handler: Any, handled_by: Callable[[Any], None]) -> None:
     handled_by(handler)
     assert reraise_swallowed_interrupts(signal.getsignal)(signal.SIGINT) is handler
 

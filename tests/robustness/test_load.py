@@ -38,7 +38,7 @@ print(kilobytes("VmHWM") - before)
 
 
 @pytest.mark.slow
-def test_ten_million_samples_need_no_memory_of_their_own(soak: Soak) -> None:
+def test_ten_million_samples_need_no_additional_memory(soak: Soak) -> None:
     m = soak.times(10_000_000)
     megabytes = int(run_python(MANY_SAMPLES.format(m=m))) / 1000
     soak.measured(f"d = 2, 20 layers: {megabytes:.0f} MB over the data")

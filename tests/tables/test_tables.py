@@ -301,7 +301,7 @@ def test_numbers_are_read_to_the_last_bit(write: Write, monkeypatch: pytest.Monk
     np.testing.assert_allclose(peek(path).read().data["x"], numbers, rtol=0, atol=2e-16)
 
 
-def test_only_what_is_asked_for_is_read(write: Write) -> None:
+def test_only_the_requested_columns_are_read(write: Write) -> None:
     path = write("a,b,c\n01,2,x\n03,4,y\n")
     table = peek(path).read([2, 0], texts=[0])
     assert table.data.to_dict("list") == {"a": ["01", "03"], "c": ["x", "y"]}
@@ -322,7 +322,7 @@ def test_stdin(write: Write, tmp_path: Path) -> None:
     assert done.stderr.startswith(b"ocdl: error: stdin: row ")
 
 
-def test_a_large_file_shows_how_far_it_is(
+def test_reading_a_large_file_shows_progress(
     write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write("a,b\n" + "1,2\n" * 1000)
@@ -428,9 +428,7 @@ CELLS = (b"1", b"2.5", b"1,5", b"-3e5", b"x y", b"", b"NA", b"2020-01-01", b"31.
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(MARKS + 2 * CELLS), max_size=40).map(b"".join))
-def test_whatever_the_bytes_there_is_a_table_or_one_sentence(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes
-) -> None:
+def test_any_bytes_give_a_table_or_one_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     """And what a table becomes when it is learned is what it becomes later."""
     path = tmp_path_factory.getbasetemp() / "fuzz.csv"
     path.write_bytes(content)
@@ -477,7 +475,7 @@ def test_measurements_as_labels_are_refused_with_a_way_out(write: Write, run: Ru
     assert run("train", "--data", versions, *QUICK, "--quiet", "--out", tmp_path / "m")[0] == 0
 
 
-def test_a_table_without_usable_columns_says_why(write: Write, run: Run, tmp_path: Path) -> None:
+def test_a_table_without_usable_columns_is_an_error_with_reasons(write: Write, run: Run, tmp_path: Path) -> None:
     data = write("id,b,y\n" + "".join(f"u{i},,{'pq'[i % 2]}\n" for i in range(80)))
     assert_error(
         run("train", "--data", data, "--out", tmp_path / "m"),
@@ -486,7 +484,7 @@ def test_a_table_without_usable_columns_says_why(write: Write, run: Run, tmp_pat
     )
 
 
-def test_texts_that_were_never_seen_are_one_warning(write: Write, run: Run, tmp_path: Path) -> None:
+def test_unseen_texts_give_one_warning(write: Write, run: Run, tmp_path: Path) -> None:
     model = tmp_path / "m.ocdl"
     data = write("c,d,y\n" + "red,01,p\nblue,2A,q\n" * 5)
     assert run("train", "--data", data, *QUICK, "--quiet", "--out", model) == (0, "", "")
@@ -537,7 +535,7 @@ SEVERAL = [f"text {i:02d}" for i in range(MAX_VALUES)]
         (2 * [*SEVERAL, "one more"], Feature("c", 0, "text")),
     ],
 )  # fmt: skip
-def test_columns_are_infer_feature(cells: Any, expected: Feature | str) -> None:
+def test_the_kinds_of_columns_are_inferred(cells: Any, expected: Feature | str) -> None:
     assert infer_feature(to_frame(pd.DataFrame({"c": cells})), "c") == expected
 
 
@@ -812,7 +810,7 @@ def test_parquet_whose_text_is_no_utf_8(target: str, run: Run, tmp_path: Path) -
     ],
 )
 @pytest.mark.parametrize("name", ["d.parquet", "d*.parquet"])
-def test_parquet_that_lies_to_pandas(said: str, name: str, run: Run, tmp_path: Path) -> None:
+def test_parquet_with_wrong_metadata_of_pandas(said: str, name: str, run: Run, tmp_path: Path) -> None:
     import pyarrow as pa
     from pyarrow.parquet import write_table
 
@@ -921,7 +919,7 @@ class PressedMark(str):
         return next(map(int, ["NA"], map(ctypes.CDLL(None)["raise"], [signal.SIGINT])))
 
 
-def test_ctrl_c_that_int_takes_away_ends_the_reading(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_that_int_swallows_ends_the_reading(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where int("NA") finds a signal, it is a ValueError all the same, and that is what pandas expects."""
     path = write("a,b\n" + "1,2\n" * 100)
     monkeypatch.setattr(csv_file, "MISSING", [PressedMark("NA")])
@@ -930,7 +928,7 @@ def test_ctrl_c_that_int_takes_away_ends_the_reading(write: Write, monkeypatch: 
 
 
 @pytest.mark.extras
-def test_ctrl_c_that_gets_lost_ends_the_reading_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_swallowed_ctrl_c_ends_the_reading_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = str(tmp_path / "d*.parquet")
     patients().to_parquet(tmp_path / "d0.parquet")
     table, opened = ParquetTable.peek(pattern), parquet_files._open

@@ -33,7 +33,7 @@ def endless(seen: list[Status]) -> Callable[[ShouldStop], Status]:
     return training
 
 
-def test_what_is_finished_first_comes_first() -> None:
+def test_results_come_in_the_order_of_completion() -> None:
     taken: list[str] = []
 
     def slow(should_stop: ShouldStop) -> int:

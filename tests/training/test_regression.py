@@ -285,7 +285,7 @@ def assert_same(resumed: ocdl.Result, whole: ocdl.Result) -> None:
 
 
 @pytest.mark.parametrize("change", ["targets", "loss", "parameter"])
-def test_a_checkpoint_knows_targets_and_loss(change: str, tmp_path: Path) -> None:
+def test_a_checkpoint_identifies_targets_and_loss(change: str, tmp_path: Path) -> None:
     net, path = Network(3, 4, n_outputs=2), tmp_path / "c"
     start = net.init(0)
     ocdl.train(net, start, X, Y, objective=Objective(Huber(0.5)), max_iter=3, checkpoint=path)
@@ -341,7 +341,7 @@ def test_batches_draw_real_targets_with_their_rows() -> None:
         np.testing.assert_allclose(np.sort(result.history.loss / 60), np.sort(alone), rtol=1e-12)
 
 
-def test_the_flat_shape_of_targets_is_the_same_training() -> None:
+def test_flat_targets_give_the_same_training() -> None:
     net = Network(3, 4)
     runs = [
         ocdl.train(net, net.init(0), X, y, objective=Objective("huber"), optimiser=LBFGS(), max_iter=20)
@@ -358,7 +358,7 @@ def test_penalties_shrink_a_regression() -> None:
     assert large.controls.norm() < 0.5 * small.controls.norm()
 
 
-def test_overflowing_targets_say_so_at_the_start() -> None:
+def test_overflowing_targets_are_an_error_at_the_start() -> None:
     net = Network(3, 4)
     with pytest.raises(FloatingPointError, match="the objective or its derivatives overflow float64"):
         ocdl.train(net, net.init(0), X, np.full(60, 1e200), objective=Objective("squared_error"))

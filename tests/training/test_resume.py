@@ -181,7 +181,7 @@ def test_writing_checkpoints_changes_nothing(tmp_path: Path, architecture: str, 
         )
 
 
-def test_a_stage_that_ends_early_keeps_its_rest_to_itself(tmp_path: Path) -> None:
+def test_iterations_left_by_a_stage_are_not_used_by_the_next(tmp_path: Path) -> None:
     net, u, X, y = problem()
     chain = Chain((Backtracking(L0=1e-9, max_trials=1), 500), (Adam(), 20))
     whole = ocdl.train(net, u, X, y, optimiser=chain, max_iter=1000)

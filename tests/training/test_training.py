@@ -617,7 +617,7 @@ def test_wrong_settings_are_named(make: Any, error: type[Exception], named: str)
         make()
 
 
-def test_a_chain_gives_each_optimiser_its_share() -> None:
+def test_a_chain_runs_each_optimiser_for_its_iterations() -> None:
     net, u, X, y = small_problem()
     chain = ocdl.train(net, u, X, y, optimiser=Chain((Adam(), 12), (LBFGS(), 5), (Backtracking(), None)), max_iter=30)
     assert chain.n_iter == 30
@@ -681,7 +681,7 @@ class TestLossesOfAnySignAndSize:
         assert result.history.loss[0] > 1e16
         assert result.history.loss[-1] < 1.0
 
-    def test_single_precision_goes_on_below_its_roundoff_of_the_first_loss(self) -> None:
+    def test_single_precision_trains_below_the_roundoff_of_the_first_loss(self) -> None:
         net = Network(1, 6, augment=1, dtype="float32")
         u = net.init(random_state=0)
         targets = 1000 + net.predict(u, self.X.astype("float32"))[:, 0]

@@ -327,7 +327,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         >>> bool(((model.decision_function(X) > 0) == model.predict(X)).all())
         True
         """
-        rows = self._validated_rows(X)
+        rows = self._validate_rows(X)
         outputs = self.network_.predict(self.controls_, rows)
         return outputs[:, 0] if self.network_.n_outputs == 1 else outputs
 
@@ -357,7 +357,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         >>> sorted(set(model.predict(X).tolist()))
         [0, 1]
         """
-        rows = self._validated_rows(X)
+        rows = self._validate_rows(X)
         labels: NDArray[Any] = self.classes_[predict_class(self.network_.predict(self.controls_, rows))]
         return labels
 
@@ -392,7 +392,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         >>> p.shape, bool(abs(p.sum(axis=1) - 1).max() < 1e-12)
         ((100, 2), True)
         """
-        rows = self._validated_rows(X)
+        rows = self._validate_rows(X)
         outputs = self.network_.predict(self.controls_, rows)
         return self._loss.inverse_link(outputs)
 

@@ -254,7 +254,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         >>> model.predict(X).shape
         (100,)
         """
-        rows = self._validated_rows(X)
+        rows = self._validate_rows(X)
         outputs = self.network_.predict(self.controls_, rows)
         means = self._loss.inverse_link(outputs)
         with np.errstate(over="ignore"):
