@@ -428,8 +428,7 @@ def test_test_curves_are_as_fine_as_training_curves() -> None:
 
 def test_ranges_cover_what_all_seeds_have() -> None:
     """A training that ends early is evaluated where it ends, and the others are not."""
-    past = [history(0.1), history(0.2)]
-    past[1] = replace(past[1], evaluated=np.array([0, 77]))
+    past = [history(0.1), replace(history(0.2), evaluated=np.array([0, 77]))]
     runs = [Run("architectures", "donut1d", "ResNet", i, 101) for i in range(2)]
     seeds = [{"ResNet": make_outcome(run, one)} for run, one in zip(runs, past, strict=True)]
     ax = Canvas().subplots()

@@ -146,7 +146,7 @@ class Controls:
 
     def __getattr__(self, name: str) -> FloatArray:
         known = "" if name.startswith("_") else f"; its parts are {', '.join(self._layout.slices)}"
-        raise AttributeError(f"Controls have no {name!r}{known}")
+        raise AttributeError(f"Controls have no attribute {name!r}{known}")
 
     def parts(self) -> dict[str, FloatArray]:
         """Return all parts by their names, in their order; they share the memory of the controls.
