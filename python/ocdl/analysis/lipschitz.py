@@ -22,15 +22,15 @@ def _norms(K: FloatArray) -> FloatArray:
     return norms
 
 
-def _mlp_bound(parts: dict[str, FloatArray], max_slope: float) -> FloatArray:
-    return _norms(parts["V"]) * max_slope * _norms(parts["K"]) + _norms(parts["A"])
+def _mlp_bound(parts: dict[str, FloatArray], steepest: float) -> FloatArray:
+    return _norms(parts["V"]) * steepest * _norms(parts["K"]) + _norms(parts["A"])
 
 
 # A Lipschitz constant in y of each field that is swept, from its parts and the steepest slope of its activation. A
 # polynomial has none.
 FIELD_BOUNDS: dict[str, Callable[[dict[str, FloatArray], float], FloatArray]] = {
-    "dense": lambda parts, max_slope: _norms(parts["K"]) * max_slope,
-    "hamiltonian": lambda parts, max_slope: _norms(parts["K"]) ** 2 * max_slope,
+    "dense": lambda parts, steepest: _norms(parts["K"]) * steepest,
+    "hamiltonian": lambda parts, steepest: _norms(parts["K"]) ** 2 * steepest,
     "mlp": _mlp_bound,
 }
 
@@ -79,7 +79,7 @@ def lipschitz_bound(net: Flow, u: Controls) -> float:
         raise ValueError(
             f"lipschitz_bound: field={net.field!r} has no Lipschitz constant, {', '.join(_list_bounded_fields())} have"
         )
-    L = FIELD_BOUNDS[swept_as](net._swept_parts(u), ACTIVATIONS[net.activation].max_slope)
+    L = FIELD_BOUNDS[swept_as](net._swept_parts(u), ACTIVATIONS[net.activation].steepest)
     L = L[net._sets_of(slice(None))]
     if not net.residual:
         return float(np.prod(L))

@@ -211,6 +211,6 @@ def _jacobians(net: Flow, parts: dict[str, FloatArray], y: FloatArray, changes: 
         rows = np.repeat(y[layer], dim, axis=0)
         columns = single._core_network.tangent(u._vector, rows, None, directions)[1]
         if not np.isfinite(columns).all():
-            overflow.raise_overflow(single._core_network, u._vector, rows)
+            overflow.report(single._core_network, u._vector, rows)
         jacobians[layer] = columns.reshape(samples, dim, dim).swapaxes(1, 2)
     return jacobians

@@ -20,7 +20,7 @@ from ocdl.network import Network
 
 
 class ArrayData(Data):
-    """Arrays of samples; `min_rows` is the minimum number of rows, 0 if other ranks may have all of them."""
+    """Arrays of samples; `min_rows` is the least number of rows, 0 if other ranks may have all of them."""
 
     def __init__(self, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, min_rows: int) -> None:
         super().__init__(net, objective)

@@ -20,7 +20,7 @@ from ocdl.model.objective import Objective
 from ocdl.network import Network
 from ocdl.training.failure import Evidence, diagnose
 from ocdl.training.loop import require_memory, train
-from ocdl.training.optimisers import Adam, GradientDescent, to_stages
+from ocdl.training.optimisers import Adam, GradientDescent, stages_of
 from ocdl.training.result import Result, Status
 from ocdl.training.watching import TrainingState
 
@@ -30,7 +30,7 @@ def fit_network(plan: FitPlan) -> FittedNetwork:
     with limit_threads(plan.threads):
         if plan.adam is not None:
             return _fit_epoch(plan)
-        require_memory(plan.network, len(plan.samples.X), [method for method, _ in to_stages(plan.method)])
+        require_memory(plan.network, len(plan.samples.X), [method for method, _ in stages_of(plan.method)])
         if isinstance(plan.alpha, str):
             plan = replace(plan, alpha=choose_alpha(plan, fit_network))
         callback = _Callback(plan)
@@ -120,7 +120,7 @@ def _diagnose_phases(plan: FitPlan, phases: list[Result]) -> FittedNetwork:
             _value(plan, u, Objective(plan.loss)) for u in (result.controls, plan.network.controls())
         )
         constant += last - loss_alone
-    last_method = to_stages(plan.method)[-1][0]
+    last_method = stages_of(plan.method)[-1][0]
     diagnosis = diagnose(
         Evidence(
             result.status,

@@ -18,7 +18,7 @@ class Activation(NamedTuple):
     """An activation sigma: its largest slope, whether it is nonsmooth at 0, and the |z| beyond which it is flat."""
 
     name: str
-    max_slope: float
+    steepest: float
     nonsmooth: bool
     saturation_threshold: float
 

@@ -402,7 +402,7 @@ class Architecture:
         return project_simplex(h, self.horizon)
 
 
-def resolve_tableau(tableau: str | Tableau) -> Tableau:
+def method_of(tableau: str | Tableau) -> Tableau:
     """Return the method of this name, or the method itself."""
     if isinstance(tableau, str):
         tableau = Tableau.named(tableau)

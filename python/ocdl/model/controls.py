@@ -123,7 +123,7 @@ class Controls:
     """
 
     __slots__ = ("X", "_layout", "_vector")
-    __array_ufunc__ = None  # so that a NumPy number times controls calls __rmul__ and returns no array of objects
+    __array_ufunc__ = None  # a NumPy number times controls is our __rmul__, not an array of objects
 
     def __init__(self, layout: ControlLayout, vector: FloatArray, X: FloatArray | None = None) -> None:
         self._layout = layout

@@ -14,9 +14,8 @@ FIELD_OPTIONS = {"width": 32, "degree": 2}  # with a value for examples
 class Field(NamedTuple):
     """A vector field.
 
-    `swept_as` is the field that it equals after a linear map of its controls, or its own name. With `needs_even_dim`
-    the second half of the state holds the momenta of the first. `required_option` is an argument of `Network` that this
-    field needs and all others refuse.
+    `swept_as` is the field that it is after a linear map of its controls, or itself. The second half of an even state
+    are the momenta of the first. `required_option` is the argument of `Network` that it needs, and the others refuse.
     """
 
     name: str

@@ -17,7 +17,7 @@ from ocdl.base.names import pluralise
 from ocdl.base.validation import FloatArray
 from ocdl.model import overflow
 from ocdl.model.activations import ACTIVATIONS, ALIASES
-from ocdl.model.architecture import DEFAULT_TABLEAU, TIME_STEPS, Architecture, float_dtype, resolve_tableau
+from ocdl.model.architecture import DEFAULT_TABLEAU, TIME_STEPS, Architecture, float_dtype, method_of
 from ocdl.model.control_intervals import validate_control_intervals
 from ocdl.model.controls import Controls
 from ocdl.model.fields import FIELDS
@@ -96,7 +96,7 @@ class Flow(Architecture):
             n_features=validation.integer(n_features, "n_features", minimum=1),
             n_layers=n_layers,
             n_outputs=validation.integer(n_outputs, "n_outputs", minimum=1),
-            tableau=resolve_tableau(tableau),
+            tableau=method_of(tableau),
             residual=validation.boolean(residual, "residual"),
             field=validation.choice(field, "field", FIELDS),
             width=None if width is None else validation.integer(width, "width", minimum=1),
@@ -153,7 +153,7 @@ class Flow(Architecture):
         self._require_memory_for_states(len(X))
         states, outputs = self._core_network.forward(vector, X)
         if _core.first_non_finite(outputs) >= 0 or _core.first_non_finite(states) >= 0:
-            overflow.raise_overflow(self._core_network, vector, X)
+            overflow.report(self._core_network, vector, X)
         return Trajectory(states, outputs)
 
     def predict(self, u: Controls, X: ArrayLike = LEFT_OUT) -> FloatArray:
@@ -343,7 +343,7 @@ class Flow(Architecture):
             J, _ = objective._on_samples(targets, weights, len(X)).value_and_grad(self.predict(u, X))
             J += objective._core_objective.penalty(self._core_network, vector)[0]
         if J is None or not math.isfinite(J):
-            overflow.raise_overflow(self._core_network, vector, X)
+            overflow.report(self._core_network, vector, X)
         return J
 
     def value_and_grad(
@@ -411,7 +411,7 @@ class Flow(Architecture):
                 self._core_network, vector, X, targets, weights, input_grad
             )
             if found is None:
-                overflow.raise_overflow(self._core_network, vector, X)
+                overflow.report(self._core_network, vector, X)
         J, gradient, input_gradient = found
         return J, Controls(self._layout, gradient, input_gradient)
 
@@ -475,7 +475,7 @@ class Flow(Architecture):
             return cast(FloatArray, self._vjp(vector, X, gradient, None, with_costates=True)[1])
         costates = objective._core_objective.adjoint(self._core_network, vector, X, targets, weights)
         if _core.first_non_finite(costates) >= 0:
-            overflow.raise_overflow(self._core_network, vector, X)
+            overflow.report(self._core_network, vector, X)
         return costates
 
     def tangent(self, u: Controls, X: ArrayLike, du: Controls | None = None, dX: ArrayLike | None = None) -> FloatArray:
@@ -529,7 +529,7 @@ class Flow(Architecture):
         self._require_memory_for_states(len(X))
         tangents = self._core_network.tangent(vector, X, direction, input_direction)
         if _core.first_non_finite(tangents) >= 0:
-            overflow.raise_overflow(self._core_network, vector, X)
+            overflow.report(self._core_network, vector, X)
         return tangents
 
     def _curvature_product(
@@ -557,7 +557,7 @@ class Flow(Architecture):
             _wide(direction),
         ).astype(self.dtype, copy=False)
         if _core.first_non_finite(product) >= 0:
-            overflow.raise_overflow(self._core_network, vector, rows)
+            overflow.report(self._core_network, vector, rows)
         return Controls(self._layout, product)
 
     def _vjp(
@@ -572,7 +572,7 @@ class Flow(Architecture):
         """Return the gradient of `vjp`, and `with_costates` the costates."""
         found = self._core_network.vjp(vector, X, output_cotangents, state_cotangents, with_costates)
         if found is None:
-            overflow.raise_overflow(self._core_network, vector, X)
+            overflow.report(self._core_network, vector, X)
         gradient, input_gradient, costates = found
         return Controls(self._layout, gradient, input_gradient), costates
 
@@ -589,7 +589,7 @@ class Flow(Architecture):
         vector, rows = self._vector(u), self._samples(X)
         found = sweep(vector, rows)
         if found is None:
-            overflow.raise_overflow(self._core_network, vector, rows)
+            overflow.report(self._core_network, vector, rows)
         return found
 
     def _custom_value_and_grad(
@@ -608,7 +608,7 @@ class Flow(Architecture):
         penalty, penalty_gradient = objective._core_objective.penalty(self._core_network, vector)
         J, total = J + penalty, g._vector + penalty_gradient
         if not math.isfinite(J) or _core.first_non_finite(total) >= 0:
-            overflow.raise_overflow(self._core_network, vector, X)
+            overflow.report(self._core_network, vector, X)
         return J, Controls(self._layout, total, g.X if input_grad else None)
 
     def _core_may_try(self, u: object, objective: object) -> bool:

@@ -11,7 +11,7 @@ UNSOLVED = "the stage equations"  # begins a sentence about equations without a 
 ROWS = 256  # that run forward at a time, so that the search needs little memory for any number of samples
 
 
-def raise_overflow(core_network: _core.Network, vector: FloatArray, X: FloatArray) -> NoReturn:
+def report(core_network: _core.Network, vector: FloatArray, X: FloatArray) -> NoReturn:
     """Run forward again and raise a FloatingPointError that names the first sample and layer that are not finite."""
     raise FloatingPointError(describe_overflow(core_network, vector, X) or describe_later_overflow(vector.dtype))
 

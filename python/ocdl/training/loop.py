@@ -23,7 +23,7 @@ from ocdl.training import checkpoint as checkpoints
 from ocdl.training.agreement import describe_arguments
 from ocdl.training.checkpoint import Checkpoint, as_checkpoint
 from ocdl.training.failure import collect_evidence, diagnose
-from ocdl.training.optimisers import Backtracking, Chain, NewtonCG, Optimiser, to_stages
+from ocdl.training.optimisers import Backtracking, Chain, NewtonCG, Optimiser, stages_of
 from ocdl.training.problem import Problem
 from ocdl.training.result import Result, Status
 from ocdl.training.schedule import Every, Schedule, evaluations
@@ -170,9 +170,9 @@ def train(
             raise TypeError(f"callback must be callable, got {type(callback).__name__}")
         progress = checks.boolean(progress, "progress")
         net._require_fit(objective)
-        vector = _copy_start(net, u)
+        vector = _start_of(net, u)
         problem = Problem.from_arguments(ranks, net, X, y, objective, sample_weight, held_out, freeze, tol, rtol)
-        stages = to_stages(optimiser)
+        stages = stages_of(optimiser)
         require_memory(net, len(problem.data), [method for method, _ in stages])
         if any(isinstance(method, NewtonCG) for method, _ in stages):
             objective._require_second_derivatives()
@@ -194,7 +194,7 @@ def train(
         return _result(session, status, patience)
 
 
-def _copy_start(net: Network, u: Controls) -> FloatArray:
+def _start_of(net: Network, u: Controls) -> FloatArray:
     """Return a copy of the controls as a vector, with the time steps on the simplex if they belong there."""
     start = Controls(net._layout, net._vector(u).copy())
     if net.time_steps == "simplex":

@@ -411,7 +411,7 @@ def without_settings() -> list[Optimiser]:
     return [kind() for kind in SINGLE_OPTIMISERS if all(field.default is not MISSING for field in fields(kind))]
 
 
-def to_stages(optimiser: Any) -> tuple[tuple[Optimiser, int | None], ...]:
+def stages_of(optimiser: Any) -> tuple[tuple[Optimiser, int | None], ...]:
     """Return the optimisers of a training, each with its share of the iterations."""
     if isinstance(optimiser, Chain):
         return optimiser.stages

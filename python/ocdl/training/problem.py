@@ -55,9 +55,9 @@ class Problem:
         data = _make_data(ranks, net, objective, X, y, sample_weight, "X")
         val_data = None
         if validation is not None:
-            samples = validation.X, validation.y, validation.sample_weight
+            given = validation.X, validation.y, validation.sample_weight
             try:
-                val_data = _make_data(ranks, net, objective, *samples, "the X of validation")
+                val_data = _make_data(ranks, net, objective, *given, "the X of validation")
             except (TypeError, ValueError) as error:
                 raise type(error)(f"validation: {error}") from error
         tol, rtol = checks.not_negative(tol, "tol"), checks.not_negative(rtol, "rtol")
@@ -113,8 +113,8 @@ class Problem:
 def _make_data(ranks: Ranks, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, name: str) -> Data:
     if not is_source(X):
         return ArrayData(net, objective, X, y, sample_weight, ranks.min_rows)
-    for other, value in (("y", y), ("sample_weight", sample_weight)):
-        if value is not None:
+    for other, given in (("y", y), ("sample_weight", sample_weight)):
+        if given is not None:
             raise TypeError(f"{other} must be left out with a source, whose rows carry it")
     return SourceData(net, objective, X, ranks, name)
 
