@@ -1,14 +1,14 @@
 """Run the tests under sanitizers: `make sanitize`, or `python tests/sanitize.py address` or `thread` for one of them.
 
 address: GCC's sanitizers of addresses, leaks and undefined behaviour; the C++ tests and nearly all Python tests.
-thread: Clang's sanitizer of races; the C++ tests and the Python tests with threads. Clang's OpenMP tells it of barriers
-        through libarcher; of GCC's OpenMP it knows nothing and reports every barrier as a race.
+thread: Clang's sanitizer of races; the C++ tests and the Python tests with threads. Clang's OpenMP reports barriers
+        to it through libarcher; GCC's does not, so that every barrier would count as a race.
 
 Sanitizers write into files where they can, as tests read what processes print. A report with a frame in our code is a
 failure, whatever the tests say; nothing of ours is suppressed. Python and its libraries leave memory to the end of the
 process, and are not compiled for the sanitizers: reports without any frame in our code are theirs.
 
-What has passed without a report is noted in build/sanitize, step by step, and a second call goes on behind it, as long
+What has passed without a report is noted in build/sanitize, step by step, and a second call continues after it, as long
 as no source has changed; `--anew` forgets it.
 """
 
@@ -114,8 +114,8 @@ def imported_from(package: Path, **environment: str) -> bool:
     return run(sys.executable, "-c", code, **environment)
 
 
-def found(compiler: str, file: str) -> str:
-    """Where the compiler keeps one of its own libraries."""
+def find_library(compiler: str, file: str) -> str:
+    """Return the path of a library of the compiler."""
     command = [compiler, f"-print-file-name={file}"]
     path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     return str(Path(path).resolve()) if os.path.isabs(path) else ""
@@ -136,7 +136,7 @@ def tests_pass(folder: Path, pytest_arguments: list[str], preloaded: list[str], 
     python = options | {
         "LD_PRELOAD": ":".join(preloaded),
         "PYTHONPATH": str(folder / "package"),
-        "PYTHONMALLOC": "malloc",  # Python's own allocator hides every mistake with memory it handed out
+        "PYTHONMALLOC": "malloc",  # Python's own allocator hides every mistake with memory that it has allocated
         "OPENBLAS_NUM_THREADS": "1",
     }
     if not imported_from(folder / "package", **python):
@@ -184,7 +184,7 @@ def address(folder: Path) -> bool:
     compiler = os.environ.get("CXX", "g++")
     build(folder, compiler, "address,undefined")
     # Python does not load libstdc++, but the sanitizer looks for what throws exceptions when the process starts.
-    preloaded = [found(compiler, f"{library}.so") for library in ("libasan", "libubsan", "libstdc++")]
+    preloaded = [find_library(compiler, f"{library}.so") for library in ("libasan", "libubsan", "libstdc++")]
     left_out = [f"--deselect={test}" for test in LEFT_OUT_WITH_ADDRESSES]
     for test, reason in LEFT_OUT_WITH_ADDRESSES.items():
         print(f"left out: {test}: {reason}")
@@ -201,12 +201,14 @@ def address(folder: Path) -> bool:
 def thread(folder: Path) -> bool:
     library = f"libclang_rt.tsan-{platform.machine()}.so"
     names = [*(f"clang++-{version}" for version in range(30, 14, -1)), "clang++"]
-    compiler = next((name for name in names if shutil.which(name) and archer(name) and found(name, library)), None)
+    compiler = next(
+        (name for name in names if shutil.which(name) and archer(name) and find_library(name, library)), None
+    )
     if compiler is None:
         print("thread: NOT RUN. It needs Clang 15 or newer with OpenMP, Archer and the sanitizer's runtime; on Debian")
         print("        apt-get install clang-16 libomp-16-dev libclang-rt-16-dev")
         return False
-    runtime = found(compiler, library)
+    runtime = find_library(compiler, library)
     # Shared, as the tests replace operator new, and so does the runtime.
     build(folder, compiler, "thread", f"-shared-libsan -Wl,-rpath,{Path(runtime).parent}")
     # What happens inside Clang's OpenMP is its own affair; what it means to us, it says through Archer.

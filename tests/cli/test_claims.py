@@ -21,8 +21,8 @@ from ocdl.reproduce.verdict import Claim, Verdict
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
 def test_remarks_fit_the_verdict(claim: Claim) -> None:
     def remark(*as_claimed: bool, **options: Any) -> str:
-        found = [Case("ab"[i % 2], "somewhere", holds, {"number": 1.0}) for i, holds in enumerate(as_claimed)]
-        return Verdict(claim, found, **options).remark
+        actual = [Case("ab"[i % 2], "somewhere", holds, {"number": 1.0}) for i, holds in enumerate(as_claimed)]
+        return Verdict(claim, actual, **options).remark
 
     assert len({claim.holds, claim.mixed, claim.fails}) == 3
     assert remark(True, True) == claim.holds
@@ -51,8 +51,8 @@ def test_claims_about_losses_and_steps() -> None:
         assert verdict(5, architectures(ODENet=(history(0.011), steps))).word == "fails"
     for kept, word in ((1, "fails"), (2, "holds"), (3, "holds"), (4, "fails"), (20, "fails")):
         steps = np.r_[np.full(kept, 1 / kept), np.zeros(20 - kept)]
-        found = verdict(6, architectures(**{"ODENet+Simplex": (history(0.011), steps)}))
-        assert (found.word, found.medians) == (word, {"steps kept": kept})
+        actual = verdict(6, architectures(**{"ODENet+Simplex": (history(0.011), steps)}))
+        assert (actual.word, actual.medians) == (word, {"steps kept": kept})
     assert verdict(1, []).word == "not evaluated"
 
 

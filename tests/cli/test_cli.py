@@ -100,8 +100,8 @@ def test_optimisers_are_all_there_are(run: Run, tmp_path: Path) -> None:
 
 
 def test_arguments_are_parsed_without_heavy_imports() -> None:
-    found = "{'sklearn', 'matplotlib', 'pandas'} & {*sys.modules}"
-    assert run_python(f"import sys; from ocdl.cli import _parser; _parser(); print({found})") == "set()"
+    actual = "{'sklearn', 'matplotlib', 'pandas'} & {*sys.modules}"
+    assert run_python(f"import sys; from ocdl.cli import _parser; _parser(); print({actual})") == "set()"
 
 
 @pytest.mark.parametrize("data", train.GENERATORS)

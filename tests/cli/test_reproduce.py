@@ -196,8 +196,8 @@ def test_a_stopped_command_reports_its_progress_and_the_next_one_continues(
     with monkeypatch.context() as patch:
         patch.setattr(Store, "save", stopped)
         assert main(argv) == (130 if isinstance(error, KeyboardInterrupt) else 2)
-    said, reason = capsys.readouterr().err.splitlines()
-    assert said == f"ocdl: 3 of 16 trainings, 0 of 1 figure are in {folder!r}; the same command continues from them"
+    message, reason = capsys.readouterr().err.splitlines()
+    assert message == f"ocdl: 3 of 16 trainings, 0 of 1 figure are in {folder!r}; the same command continues from them"
     assert reason.startswith(("ocdl: interrupted", "ocdl: error: No space left on device"))
     assert main(argv) == 0
     assert capsys.readouterr().err == "ocdl: continuing: 3 of 16 trainings are finished\n"

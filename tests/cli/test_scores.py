@@ -54,8 +54,8 @@ def test_scores_of_classes_are_those_of_scikit_learn(weighted: bool, tables: Any
     shares = np.array([np.average(y == label, weights=weights) for label in known.classes_])
     assert facts["baseline_accuracy"] == pytest.approx(shares.max())
     assert facts["baseline_log_loss"] == pytest.approx(log_loss(y, np.tile(shares, (100, 1)), **how))
-    shown = run("score", model, new)[1]
-    assert [line.split()[0] for line in shown.splitlines()] == [
+    output = run("score", model, new)[1]
+    assert [line.split()[0] for line in output.splitlines()] == [
         "accuracy", "log", "AUC", "confusion", "high", "high", "low", "middle"
     ]  # fmt: skip
 

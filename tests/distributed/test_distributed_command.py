@@ -67,12 +67,12 @@ def test_the_model_file_does_not_depend_on_the_ranks(
         done = launch_command(ranks, command(folder, out, "--json", *more))
         assert done.code == 0, done.err
         assert digest(out) == digest(tmp_path / "alone.ocdl")
-        said = json.loads(done.out)  # one rank speaks
-        assert said["loss"] == facts["loss"]
+        message = json.loads(done.out)  # one rank speaks
+        assert message["loss"] == facts["loss"]
         for name in ("train", "test"):
             for score in ("accuracy", "log_loss", "r2", "error"):
                 if f"{name}_{score}" in facts:
-                    assert said[f"{name}_{score}"] == pytest.approx(facts[f"{name}_{score}"], rel=1e-9)
+                    assert message[f"{name}_{score}"] == pytest.approx(facts[f"{name}_{score}"], rel=1e-9)
 
 
 def test_the_model_predicts(folder: Path, tmp_path: Path, run: Callable[..., Any]) -> None:

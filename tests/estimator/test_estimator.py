@@ -63,7 +63,7 @@ def test_every_check_of_scikit_learn_passes(architecture: str) -> None:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_architecture_has_sound_defaults(architecture: str) -> None:
-    """On noisy tables it knows more than the shares of the classes, and hardly less than logistic regression.
+    """On noisy tables it predicts better than the frequencies of the classes, and hardly less than logistic regression.
 
     With few rows for its columns, where logistic regression learns noise by heart, it learns much less of it.
     """
@@ -111,7 +111,7 @@ def test_a_flow_that_the_prior_holds_is_logistic_regression(architecture: str) -
 
 @pytest.mark.parametrize("architecture", ["odenet", "odenet+simplex"])
 def test_a_flow_at_rest_finds_its_readout_in_one_layer(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All layers do the same there; callbacks and the history know nothing of it."""
+    """All layers are equal there; callbacks and the history have all of them nevertheless."""
     layers, seen = [], []
 
     def watched(network: Any, *arguments: Any, **options: Any) -> Any:

@@ -191,7 +191,7 @@ def test_early_stopping_validation_data_and_callbacks() -> None:
 
 
 def test_interpolation_is_not_taken_for_absence_of_noise() -> None:
-    """With more columns than rows a linear model leaves nothing, and knows nothing."""
+    """With more columns than rows a linear model has no residuals, which says nothing about the noise."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 80))
     y = X[:, 0] + rng.normal(size=300)

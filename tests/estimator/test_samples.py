@@ -15,16 +15,16 @@ from ocdl.estimator import samples
 from ocdl.estimator.samples import Samples, merge_samples
 
 
-def by_content(found: Samples) -> list[tuple[float, ...]]:
-    weights = found.row_weights
-    return sorted((*x, *np.atleast_1d(y), w) for x, y, w in zip(found.X, found.y, weights, strict=True))
+def by_content(actual: Samples) -> list[tuple[float, ...]]:
+    weights = actual.row_weights
+    return sorted((*x, *np.atleast_1d(y), w) for x, y, w in zip(actual.X, actual.y, weights, strict=True))
 
 
 def merged_slowly(X: Any, y: Any, weights: Any) -> list[tuple[float, ...]]:
     sums: dict[tuple[float, ...], list[float]] = {}
     for x, target, weight in zip(X, y, weights, strict=True):
         sums.setdefault((*(x + 0.0), *np.atleast_1d(target)), []).append(float(weight))
-    merged = {row: sum(sorted(found)) for row, found in sums.items() if sum(found) > 0}
+    merged = {row: sum(sorted(actual)) for row, actual in sums.items() if sum(actual) > 0}
     total, squares = sum(merged.values()), sum(weight**2 for weight in merged.values())
     return sorted((*row, weight * total / squares) for row, weight in merged.items())
 
@@ -43,8 +43,8 @@ def test_equal_rows_are_merged_whatever_the_hashes(seed: int, hashes: str, monke
         bits = np.uint64(3 if hashes == "of two bits" else 0)
         monkeypatch.setattr(samples, "_hashes", lambda X, targets: plain(X, targets) & bits)
     X, y, weights = few_values(seed)
-    found = merge_samples(X, y, weights)
-    np.testing.assert_allclose(by_content(found), merged_slowly(X, y, weights), rtol=1e-12)
+    actual = merge_samples(X, y, weights)
+    np.testing.assert_allclose(by_content(actual), merged_slowly(X, y, weights), rtol=1e-12)
     numbers = np.column_stack([y, y % 2]).astype(float)
     np.testing.assert_allclose(
         by_content(merge_samples(X, numbers, weights)), merged_slowly(X, numbers, weights), rtol=1e-12
@@ -91,10 +91,10 @@ def test_order_and_repetition_do_not_matter_for_the_validation_split(estimator: 
 
 def test_both_parts_of_a_split_are_the_rows_that_were_chosen() -> None:
     rng = np.random.default_rng(0)
-    found = merge_samples(rng.normal(size=(50, 40)), rng.integers(0, 2, 50), rng.uniform(1, 2, 50))
+    actual = merge_samples(rng.normal(size=(50, 40)), rng.integers(0, 2, 50), rng.uniform(1, 2, 50))
     rows = rng.permutation(50)
-    expected = [found.select(rows[:30]), found.select(rows[30:])]
-    for part, select in zip(found.partition(rows[:30], rows[30:]), expected, strict=True):
+    expected = [actual.select(rows[:30]), actual.select(rows[30:])]
+    for part, select in zip(actual.partition(rows[:30], rows[30:]), expected, strict=True):
         for mine, theirs in zip(part, select, strict=True):
             assert np.array_equal(np.asarray(mine), np.asarray(theirs))
 
@@ -102,18 +102,18 @@ def test_both_parts_of_a_split_are_the_rows_that_were_chosen() -> None:
 @pytest.mark.parametrize("rows", [5, 30, 3000])
 def test_linear_residuals_are_those_of_least_squares(rows: int) -> None:
     rng = np.random.default_rng(rows)
-    found = merge_samples(rng.normal(size=(rows, 4)), rng.normal(size=(rows, 2)), rng.uniform(0.5, 2, rows))
-    root, design = np.sqrt(found.row_weights)[:, None], np.column_stack([found.X, np.ones(rows)])
-    left = root * (found.y - design @ np.linalg.lstsq(root * design, root * found.y, rcond=None)[0])
-    expected = np.sum(left**2, axis=0) / found.total
-    assert samples.linear_residuals(found) == pytest.approx(expected, rel=1e-10, abs=1e-25)
+    actual = merge_samples(rng.normal(size=(rows, 4)), rng.normal(size=(rows, 2)), rng.uniform(0.5, 2, rows))
+    root, design = np.sqrt(actual.row_weights)[:, None], np.column_stack([actual.X, np.ones(rows)])
+    left = root * (actual.y - design @ np.linalg.lstsq(root * design, root * actual.y, rcond=None)[0])
+    expected = np.sum(left**2, axis=0) / actual.total
+    assert samples.linear_residuals(actual) == pytest.approx(expected, rel=1e-10, abs=1e-25)
 
 
 def test_linear_residuals_do_not_depend_on_the_size_of_a_column() -> None:
     rng = np.random.default_rng(0)
-    found = merge_samples(rng.uniform(-1, 1, (50, 4)), rng.normal(size=(50, 1)), np.ones(50))
-    scaled = found._replace(X=found.X * np.array([1e-300, 1.0, 1e200, 1.7e308]))
-    assert samples.linear_residuals(scaled) == pytest.approx(samples.linear_residuals(found), rel=1e-10)
+    actual = merge_samples(rng.uniform(-1, 1, (50, 4)), rng.normal(size=(50, 1)), np.ones(50))
+    scaled = actual._replace(X=actual.X * np.array([1e-300, 1.0, 1e200, 1.7e308]))
+    assert samples.linear_residuals(scaled) == pytest.approx(samples.linear_residuals(actual), rel=1e-10)
 
 
 def peak(function: Callable[..., Any], *arguments: Any) -> int:

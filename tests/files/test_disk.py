@@ -48,7 +48,7 @@ def save_new(path: Path) -> None:
 def test_a_file_is_replaced_whole(path: Path, old: bytes) -> None:
     with open(path, "rb") as reader:
         save_new(path)
-        assert reader.read() == old  # whoever reads the old file goes on reading it
+        assert reader.read() == old  # a reader of the old file can continue to read it
     assert load(path).metadata == {"age": "new"}
     assert list(path.parent.iterdir()) == [path]
 
@@ -239,7 +239,7 @@ import os, ocdl
 net = ocdl.Network(1, 1)
 u = net.init(random_state=0)
 X, y = [[0.0], [1.0]], [0, 1]
-classifier = ocdl.ODEClassifier  # imported by somebody who may read the library
+classifier = ocdl.ODEClassifier  # imported by a user who may read the library
 if os.geteuid() == 0:
     os.setuid(65534)
 for call in (
@@ -395,4 +395,4 @@ def test_a_file_system_without_locks(path: Path, old: bytes, monkeypatch: pytest
     monkeypatch.setattr(fcntl, "flock", fail)
     save_new(path)
     assert load(path).metadata == {"age": "new"}
-    assert leftover.exists()  # who knows whose it is
+    assert leftover.exists()  # its owner is unknown

@@ -46,7 +46,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "model.ocdl"
 
 
-# ---- what is saved comes back ----
+# ---- round trips ----
 
 
 @pytest.mark.parametrize("net", NETWORKS, ids=repr)
@@ -92,11 +92,11 @@ def test_containers_hold_all_their_types(path: Path) -> None:
         "none": np.zeros((0, 3)),
     }
     write_container(path, "checkpoint", {"iteration": 3}, arrays)
-    description, found, version = read_container(path, "checkpoint")
+    description, actual, version = read_container(path, "checkpoint")
     assert version == FORMAT_VERSION
     assert description == {"iteration": 3}
-    assert found.keys() == arrays.keys()
-    for name, array in found.items():
+    assert actual.keys() == arrays.keys()
+    for name, array in actual.items():
         assert array.dtype.isnative
         assert array.dtype == arrays[name].dtype.newbyteorder("=")
         assert array.shape == arrays[name].shape
@@ -107,9 +107,9 @@ def test_other_programs_can_read_the_arrays(path: Path) -> None:
     net = NETWORKS[0]
     u = controls(net)
     save(path, net, u)
-    found = safetensors.numpy.load_file(path)
-    assert sorted(found) == ["K", "W", "b", "h", "mu"]
-    for name, array in found.items():
+    actual = safetensors.numpy.load_file(path)
+    assert sorted(actual) == ["K", "W", "b", "h", "mu"]
+    for name, array in actual.items():
         np.testing.assert_array_equal(array, getattr(u, name))
     with safetensors.safe_open(path, "np") as file:
         metadata = file.metadata()
@@ -137,7 +137,7 @@ def test_the_digest_is_that_of_the_file_with_zeros_in_its_place(path: Path) -> N
 
 
 class Text:
-    """Nothing that JSON knows."""
+    """A value that JSON cannot hold."""
 
 
 def circular() -> list[Any]:

@@ -256,7 +256,7 @@ for path in paths:
 """
 
 
-@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the system does not tell a peak")
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the system does not report peak memory")
 def test_memory_is_bounded_by_the_size(tmp_path: Path) -> None:
     wide = "\N{GRINNING FACE}"
     names = [f"{i:05}" for i in range(11_000)]

@@ -132,10 +132,10 @@ def test_migrations_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(container, "FORMAT_VERSION", 3)
     for version in contents:
         ran.clear()
-        found = read_container(tmp_path / str(version), "model", {1: first, 2: second})
+        actual = read_container(tmp_path / str(version), "model", {1: first, 2: second})
         assert ran == list(range(version, 3))
-        assert (found.description, found.version) == ({"length": 300}, version)
-        assert {name: array.tolist() for name, array in found.arrays.items()} == {"b": [2.0, 2.0]}
+        assert (actual.description, actual.version) == ({"length": 300}, version)
+        assert {name: array.tolist() for name, array in actual.arrays.items()} == {"b": [2.0, 2.0]}
     ran.clear()
     read_container(tmp_path / "1", "model", {2: lambda *_: ran.append(2)})  # version 1 to 2 changed nothing
     assert ran == [2]

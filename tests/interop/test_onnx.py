@@ -85,12 +85,12 @@ def test_probabilities(n_outputs: int, tmp_path: Path) -> None:
     u = 20.0 * p.u  # of which some are tiny
     ocdl.export_onnx(tmp_path / "net.onnx", p.net, u, outputs="probabilities")
     checked(tmp_path / "net.onnx")
-    (found,) = run(tmp_path / "net.onnx", p.X)
+    (actual,) = run(tmp_path / "net.onnx", p.X)
     z = p.net.predict(u, p.X)
     logits = np.column_stack([np.zeros_like(z), z]) if n_outputs == 1 else z
     expected = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
-    assert found.shape == (50, max(2, n_outputs))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-13)
+    assert actual.shape == (50, max(2, n_outputs))
 
 
 def test_the_number_of_samples_is_free(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ HOSTILE = [
 
 
 def test_hostile_names_of_features_and_classes_are_data(tmp_path: Path) -> None:
-    """Names of columns that nodes have, names that end texts: they are told, and change no number."""
+    """Names of columns that are names of nodes, or that end strings, appear unchanged and change no number."""
     X = np.random.default_rng(0).normal(size=(60, len(HOSTILE)))
     y = np.array(HOSTILE, dtype=object)[np.arange(60) % len(HOSTILE)]
     plain = fitted(ocdl.ODEClassifier, np.arange(60) % len(HOSTILE), X)
@@ -195,8 +195,8 @@ def test_pipelines_with_a_classifier(kind: str, dtype: str, to_onnx: Callable[..
 def test_pipelines_with_a_regressor(targets: int, to_onnx: Callable[..., bytes]) -> None:
     X, y = 10 * ROWS + 5, np.exp(ROWS[:, 0]) if targets == 1 else np.exp(ROWS[:, :2])
     model = make_pipeline(StandardScaler(), ocdl.ODERegressor(max_iter=30, random_state=0, tol=1.0)).fit(X, y)
-    (found,) = run(to_onnx(model, X), X)
-    assert error(found, model.predict(X).reshape(150, targets)) <= 1e-12
+    (actual,) = run(to_onnx(model, X), X)
+    assert error(actual, model.predict(X).reshape(150, targets)) <= 1e-12
 
 
 def test_a_long_chain_converts_quickly(to_onnx: Callable[..., bytes]) -> None:
@@ -247,8 +247,8 @@ def test_a_pipeline_that_is_not_fitted_is_refused(to_onnx: Callable[..., bytes])
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     code = main([str(argument) for argument in arguments])
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    text = capsys.readouterr()
+    return code, text.out, text.err
 
 
 def table(path: Path, **columns: Any) -> Path:
@@ -321,13 +321,13 @@ def test_texts_dates_and_categories_are_separate_inputs(
     known = ocdl.load(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = session.run(None, feed)
+        actual = session.run(None, feed)
         assert known.encoding.means.keys() == {"city", "shop"}
         if target == "amount":
-            np.testing.assert_allclose(found[0][:, 0], known.predict(frame), rtol=0, atol=1e-11)
+            np.testing.assert_allclose(actual[0][:, 0], known.predict(frame), rtol=0, atol=1e-11)
         else:
-            assert np.array_equal(found[0], known.predict(frame))
-            np.testing.assert_allclose(found[1], known.predict_proba(frame), rtol=0, atol=1e-12)
+            assert np.array_equal(actual[0], known.predict(frame))
+            np.testing.assert_allclose(actual[1], known.predict_proba(frame), rtol=0, atol=1e-12)
 
 
 def test_names_that_a_terminal_would_obey_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -335,9 +335,9 @@ def test_names_that_a_terminal_would_obey_are_printed(tmp_path: Path, capsys: py
     data.write_text("\x1b[2J,b,y\n" + "".join(f"{i * i},{i % 3},{i % 2}\n" for i in range(20)))
     assert main(["train", "--data", str(data), "--layers", "2", "--max-iter", "2", "--quiet", "--out", str(model)]) == 0
     assert main(["export", str(model), str(tmp_path / "m.onnx")]) == 0
-    said = capsys.readouterr().out
-    assert "\x1b" not in said
-    assert r"2 columns: \x1b[2J, b" in said
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    assert r"2 columns: \x1b[2J, b" in text
 
 
 def test_export_of_other_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

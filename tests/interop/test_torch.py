@@ -272,7 +272,7 @@ def test_descent_in_torch_is_descent_in_ocdl(outputs: int, time_steps: str) -> N
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_block_of_a_sequence_learns_from_a_loader(place: str, dtype: str) -> None:
     torch.manual_seed(0)
-    X, y = ocdl.datasets.make_donut2d(300, noise=0.02, random_state=0)  # which can be told apart
+    X, y = ocdl.datasets.make_donut2d(300, noise=0.02, random_state=0)  # which can be separated
     number = getattr(torch, dtype)
     data = torch.utils.data.TensorDataset(tensor(X, dtype=number), tensor(y))
     loader = torch.utils.data.DataLoader(data, batch_size=50, shuffle=True)

@@ -25,9 +25,9 @@ def functional(layer: Any) -> Any:
     return lambda parameters, x: torch.func.functional_call(layer, parameters, (x,)), values
 
 
-def same(found: Any, expected: Any) -> bool:
+def same(actual: Any, expected: Any) -> bool:
     """Whether two trees of tensors are equal to the last bit."""
-    pairs = zip(*map(torch.utils._pytree.tree_leaves, (found, expected)), strict=True)
+    pairs = zip(*map(torch.utils._pytree.tree_leaves, (actual, expected)), strict=True)
     return all(torch.equal(a, b) for a, b in pairs)
 
 
@@ -112,8 +112,8 @@ def test_jacrev(returns: str) -> None:
     by_parameters = torch.func.jacrev(function)(parameters, x)
     for number, direction in enumerate(torch.eye(layer(x).numel(), dtype=torch.float64)):
         expected = torch.autograd.grad(layer(x), list(layer.parameters()), direction.reshape(layer(x).shape))
-        found = [by_parameters[name].reshape(-1, *parameters[name].shape)[number] for name in parameters]
-        assert same(found, list(expected))
+        actual = [by_parameters[name].reshape(-1, *parameters[name].shape)[number] for name in parameters]
+        assert same(actual, list(expected))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch, about itself
@@ -225,8 +225,8 @@ def test_a_lazy_negative_is_negated(size: int) -> None:
     replaced = torch.func.functional_call(layer, {"mu": negative(layer.mu.detach())}, (x,))
     assert torch.equal(replaced, layer(x))
     cotangent = torch.full((size, 1), 0.5, dtype=torch.float64)
-    found, expected = (torch.autograd.grad(layer(x), layer.K, c) for c in (negative(cotangent), cotangent))
-    assert same(found, expected)
+    actual, expected = (torch.autograd.grad(layer(x), layer.K, c) for c in (negative(cotangent), cotangent))
+    assert same(actual, expected)
 
 
 # ---- torch.compile ----
@@ -267,11 +267,11 @@ def test_a_compiled_model_has_the_bits_of_the_model(returns: str, time_steps: st
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
     variables = [x, *model.parameters()]
     for rows in (slice(6), slice(3), slice(4)):
-        plain, found = (torch.autograd.grad(f(x[rows]).square().sum(), variables) for f in (model, compiled))
-        assert same(found, plain)
+        plain, actual = (torch.autograd.grad(f(x[rows]).square().sum(), variables) for f in (model, compiled))
+        assert same(actual, plain)
     model[1].h.requires_grad_()
-    plain, found = (torch.autograd.grad(f(x).sum(), model[1].h)[0] for f in (model, compiled))
-    assert torch.equal(found, plain)
+    plain, actual = (torch.autograd.grad(f(x).sum(), model[1].h)[0] for f in (model, compiled))
+    assert torch.equal(actual, plain)
     assert plain.abs().min() > 0
 
 
@@ -298,8 +298,8 @@ def test_a_model_is_compiled_to_machine_code() -> None:
     model, x = model_of(layer_of(p)), tensor(p.X)
     torch._dynamo.reset()
     compiled = torch.compile(model, fullgraph=True)
-    plain, found = (torch.autograd.grad(f(x).square().sum(), list(model.parameters())) for f in (model, compiled))
-    for a, b in zip(found, plain, strict=True):
+    plain, actual = (torch.autograd.grad(f(x).square().sum(), list(model.parameters())) for f in (model, compiled))
+    for a, b in zip(actual, plain, strict=True):
         assert torch.allclose(a, b, rtol=1e-12, atol=1e-13)
 
 

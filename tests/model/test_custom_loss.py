@@ -185,9 +185,9 @@ def test_a_loss_receives_its_own_outputs() -> None:
 
     class Spoiling(CrossEntropy):
         def value_and_grad(self, outputs: np.ndarray, targets: Any) -> tuple[np.ndarray, np.ndarray]:
-            found = super().value_and_grad(outputs, targets)
+            actual = super().value_and_grad(outputs, targets)
             outputs[...] = np.nan
-            return found
+            return actual
 
     kept: list[np.ndarray] = []
     y = labels(1)
@@ -198,7 +198,7 @@ def test_a_loss_receives_its_own_outputs() -> None:
     Objective(Spoiling()).output_grad(z, p.y)
     assert np.isfinite(z).all()
     train(Quadratic(spoil), y, max_iter=3)
-    assert not np.array_equal(kept[0], kept[-1])  # nobody wrote into what it has kept
+    assert not np.array_equal(kept[0], kept[-1])  # the stored outputs are not overwritten
 
 
 def test_a_loss_can_compute_with_the_package() -> None:
@@ -224,8 +224,8 @@ def test_a_loss_can_be_called_from_several_threads() -> None:
     y, loss = labels(1), CrossEntropy()
     alone = train(loss, y, max_iter=15).controls.to_vector()
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: train(loss, y, max_iter=15).controls.to_vector(), range(8)))
-    assert all(np.array_equal(vector, alone) for vector in found)
+        actual = list(pool.map(lambda _: train(loss, y, max_iter=15).controls.to_vector(), range(8)))
+    assert all(np.array_equal(vector, alone) for vector in actual)
 
 
 def test_an_exception_in_one_thread_leaves_the_others_alone() -> None:

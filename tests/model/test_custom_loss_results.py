@@ -19,20 +19,20 @@ from ocdl.model.losses import CustomLoss
 
 
 class Returning:
-    """Returns whatever it is told to."""
+    """Returns the given result."""
 
-    def __init__(self, found: Any) -> None:
-        self.found = found
+    def __init__(self, actual: Any) -> None:
+        self.actual = actual
 
     def value_and_grad(self, outputs: np.ndarray, targets: Any) -> Any:
-        return self.found
+        return self.actual
 
 
 # ---- what it may return ----
 
 
 @pytest.mark.parametrize(
-    ("found", "error", "message"),
+    ("actual", "error", "message"),
     [
         (None, TypeError, r"must return a pair \(values, gradients\), got NoneType"),
         (np.zeros(5), TypeError, r"must return a pair \(values, gradients\), got ndarray"),
@@ -69,10 +69,10 @@ class Returning:
     ],
     ids=str,
 )
-def test_wrong_results_name_the_loss(found: Any, error: type[Exception], message: str) -> None:
+def test_wrong_results_name_the_loss(actual: Any, error: type[Exception], message: str) -> None:
     net = Network(2, 3, n_outputs=2)
     u, rows, y = net.init(0), X[:5], np.zeros(5)
-    nameless, named = Returning(found), Returning(found)
+    nameless, named = Returning(actual), Returning(actual)
     named.name = "pudding"  # type: ignore[attr-defined]
     for loss, name in ((nameless, "Returning"), (named, "pudding")):
         objective = Objective(loss)
@@ -123,20 +123,20 @@ def test_a_single_number_in_an_array_is_no_targets() -> None:
         train(Quadratic(), np.array(3.0))
 
 
-@pytest.mark.parametrize("found", [(np.ones(5), np.ones((5, 2), int)), ([True] * 5, [[1, 2]] * 5)])
-def test_whole_numbers_and_lists_are_numbers(found: Any) -> None:
+@pytest.mark.parametrize("actual", [(np.ones(5), np.ones((5, 2), int)), ([True] * 5, [[1, 2]] * 5)])
+def test_whole_numbers_and_lists_are_numbers(actual: Any) -> None:
     net = Network(2, 3, n_outputs=2)
     u = net.init(0)
-    assert net.value(u, X[:5], None, Objective(Returning(found), reduction="sum")) == 5
-    assert net.value_and_grad(u, X[:5], None, Objective(Returning(list(found)), reduction="sum"))[1].mu.any()
+    assert net.value(u, X[:5], None, Objective(Returning(actual), reduction="sum")) == 5
+    assert net.value_and_grad(u, X[:5], None, Objective(Returning(list(actual)), reduction="sum"))[1].mu.any()
 
 
 def test_gradients_have_any_memory_order() -> None:
     net, slopes = Network(2, 3, n_outputs=2), np.arange(10.0).reshape(5, 2)
     u = net.init(0)
     by_rows, by_columns = (Objective(Returning((np.ones(5), order(slopes)))) for order in (np.copy, np.asfortranarray))
-    found, expected = (net.value_and_grad(u, X[:5], None, objective)[1] for objective in (by_columns, by_rows))
-    np.testing.assert_array_equal(found.to_vector(), expected.to_vector())
+    actual, expected = (net.value_and_grad(u, X[:5], None, objective)[1] for objective in (by_columns, by_rows))
+    np.testing.assert_array_equal(actual.to_vector(), expected.to_vector())
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -145,8 +145,8 @@ def test_infinite_values_and_gradients_overflow(dtype: str) -> None:
     u = net.init(0)
     too_large = np.full(5, np.inf), np.zeros((5, 1))
     too_steep = np.zeros(5), np.full((5, 1), np.inf if dtype == "float64" else 1e200)
-    for found, calls in ((too_large, ("value", "value_and_grad")), (too_steep, ("value_and_grad", "adjoint"))):
-        objective = Objective(Returning(found))
+    for actual, calls in ((too_large, ("value", "value_and_grad")), (too_steep, ("value_and_grad", "adjoint"))):
+        objective = Objective(Returning(actual))
         for call in calls:
             with pytest.raises(FloatingPointError):
                 getattr(net, call)(u, X[:5], None, objective)

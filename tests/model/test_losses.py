@@ -69,12 +69,17 @@ def curvature(loss: Loss, z: np.ndarray, target: Any, kind: str) -> np.ndarray:
     return np.array(columns).T
 
 
-def assert_right(found: Any, wanted: Any, size: Any, dtype: Any, what: str) -> None:
+def assert_right(actual: Any, reference: Any, size: Any, dtype: Any, what: str) -> None:
     """Finite and within some units in the last place of the size of the terms; what underflows may be 0."""
     facts = np.finfo(dtype)
-    assert np.isfinite(found), what
+    assert np.isfinite(actual), what
     allowed = ULPS * float(facts.eps) * size + 4 * float(facts.tiny)
-    assert abs(mp.mpf(float(found)) - wanted) <= allowed, (what, float(found), mp.nstr(wanted, 20), mp.nstr(size, 5))
+    assert abs(mp.mpf(float(actual)) - reference) <= allowed, (
+        what,
+        float(actual),
+        mp.nstr(reference, 20),
+        mp.nstr(size, 5),
+    )
 
 
 def attempted(compute: Callable[[], Any]) -> tuple[Any, str]:
@@ -89,41 +94,43 @@ def check_row(loss: Loss, z: np.ndarray, target: Any) -> bool:
     """Compare one row with the formulas; what overflows has to be so large indeed. Return whether all was finite."""
     dtype, q = z.dtype, len(z)
     with mp.workdps(350):
-        wanted, largest, where = exact(loss, z, target), float(np.finfo(dtype).max), f"{loss} at {z!r}, {target!r}"
+        reference, largest, where = exact(loss, z, target), float(np.finfo(dtype).max), f"{loss} at {z!r}, {target!r}"
         net, u = pass_on(q, str(dtype))
-        objective, complaints = Objective(loss, reduction="sum"), []
+        objective, messages = Objective(loss, reduction="sum"), []
         value, complaint = attempted(lambda: net.value(u, z[None], [target], objective))
         if complaint:
             assert complaint.endswith("scale the data or the controls down")
-            assert 4 * wanted.value_size > largest, where
+            assert 4 * reference.value_size > largest, where
         else:
-            assert_right(value, wanted.value, wanted.value_size, dtype, f"value of {where}")
-        complaints.append(complaint)
+            assert_right(value, reference.value, reference.value_size, dtype, f"value of {where}")
+        messages.append(complaint)
         slopes, complaint = attempted(lambda: objective.output_grad(z[None], [target]))
         if complaint:
             assert complaint.startswith("the gradient of the loss overflows")
-            assert 4 * max(wanted.gradient_sizes) > largest, where
+            assert 4 * max(reference.gradient_sizes) > largest, where
         else:
             for o in range(q):
-                assert_right(slopes[0, o], wanted.gradient[o], wanted.gradient_sizes[o], dtype, f"slope {o} of {where}")
-        complaints.append(complaint)
+                assert_right(
+                    slopes[0, o], reference.gradient[o], reference.gradient_sizes[o], dtype, f"slope {o} of {where}"
+                )
+        messages.append(complaint)
         for kind in ("hessian", "gauss_newton") if dtype == np.float64 else ():
-            found, complaint = attempted(lambda kind=kind: curvature(loss, z, target, kind))
+            actual, complaint = attempted(lambda kind=kind: curvature(loss, z, target, kind))
             if complaint:
-                assert 4 * max(wanted.curvature_size, wanted.value_size) > largest, where
+                assert 4 * max(reference.curvature_size, reference.value_size) > largest, where
             else:
-                matrix = getattr(wanted, kind)
+                matrix = getattr(reference, kind)
                 for o, k in np.ndindex(q, q):
-                    assert_right(found[o, k], matrix[o][k], wanted.curvature_size, dtype, f"{kind} of {where}")
-            complaints.append(complaint)
-    return not any(complaints)
+                    assert_right(actual[o, k], matrix[o][k], reference.curvature_size, dtype, f"{kind} of {where}")
+            messages.append(complaint)
+    return not any(messages)
 
 
 def random_targets(loss: Loss, rng: np.random.Generator, samples: int, q: int, dtype: str = "float64") -> np.ndarray:
     if loss.targets == "classes":
         return rng.integers(0, max(q, 2), samples)
-    found = 3 * rng.normal(size=(samples, q)).astype(dtype)
-    return np.abs(found) if loss.minimum_target == 0 else found
+    actual = 3 * rng.normal(size=(samples, q)).astype(dtype)
+    return np.abs(actual) if loss.minimum_target == 0 else actual
 
 
 @every_loss
@@ -255,30 +262,30 @@ def test_any_outputs_and_targets(loss: Loss, z: list[float], c: list[float], lab
 def test_the_inverse_link_follows_the_formula(loss: Loss, q: int, dtype: str) -> None:
     z = np.random.default_rng(2).normal(size=(50, q)).astype(dtype) * 4
     z[0], z[1] = 80.0, -80.0
-    found, exactly = resolve_loss(loss).inverse_link(z), z.astype(np.float64)
+    actual, exactly = resolve_loss(loss).inverse_link(z), z.astype(np.float64)
     rtol = 20 * float(np.finfo(dtype).eps)
-    assert found.dtype == dtype
+    assert actual.dtype == dtype
     if loss.targets == "numbers":
-        np.testing.assert_allclose(found, np.exp(exactly) if loss.name == "poisson" else exactly, rtol=rtol)
+        np.testing.assert_allclose(actual, np.exp(exactly) if loss.name == "poisson" else exactly, rtol=rtol)
         return
-    assert found.shape == (50, max(q, 2))
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=rtol)
+    assert actual.shape == (50, max(q, 2))
+    np.testing.assert_allclose(actual.sum(axis=1), 1, rtol=rtol)
     if q == 1:
         C = 1 / (1 + np.exp(-exactly[:, 0]))
         expected = np.column_stack([1 / (1 + np.exp(exactly[:, 0])), C])
     else:
         expected = 1 / (1 + np.exp(-exactly)) if loss.name == "squared" else np.exp(exactly - exactly.max(1)[:, None])
         expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(found, expected, rtol=rtol, atol=float(np.finfo(dtype).tiny))
+    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=float(np.finfo(dtype).tiny))
 
 
 @pytest.mark.parametrize("name", loss_names("classes"))
 @pytest.mark.parametrize("size", [700.0, 1e5, 1e300])
 def test_probabilities_of_huge_outputs(name: str, size: float) -> None:
     for z in ([[size]], [[-size]], [[size, -size, 0.0]], [[-size, -size, -size]]):
-        found = resolve_loss(name).inverse_link(np.array(z))
-        assert np.isfinite(found).all()
-        assert found.sum() == pytest.approx(1, rel=1e-15)
+        actual = resolve_loss(name).inverse_link(np.array(z))
+        assert np.isfinite(actual).all()
+        assert actual.sum() == pytest.approx(1, rel=1e-15)
 
 
 @pytest.mark.parametrize(("z", "dtype"), [(710.0, "float64"), (89.0, "float32")])

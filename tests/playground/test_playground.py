@@ -81,8 +81,8 @@ def test_controls_have_the_bits_of_the_baseline_core(open_page: Open, method: st
         "method": {"name": method, "settings": METHODS[method]},
         **{"X": X, "targets": y, "start": start, "isCurve": False},
     }
-    found = open_page().evaluate(PAGE, {"problem": problem, "iterations": made})
-    assert found == trained
+    actual = open_page().evaluate(PAGE, {"problem": problem, "iterations": made})
+    assert actual == trained
 
 
 def test_the_certificate_holds(open_page: Open) -> None:
@@ -134,9 +134,9 @@ def test_pruning_drops_layers_and_no_bit(open_page: Open) -> None:
     wait_for_training(page, 600)
     score = page.inner_text("#score")
     page.click("#prune")
-    said = re.match(r"(\d+) of 20 layers dropped. The prediction is the same to the last bit", notice(page))
-    assert said is not None
-    assert page.evaluate("() => playground.state.chosen.layers") == 20 - int(said[1]) < 8
+    message = re.match(r"(\d+) of 20 layers dropped. The prediction is the same to the last bit", notice(page))
+    assert message is not None
+    assert page.evaluate("() => playground.state.chosen.layers") == 20 - int(message[1]) < 8
     page.wait_for_function("() => playground.frame")
     assert page.inner_text("#score") == score
     again = open_page(page.url.partition("html")[2])
@@ -287,9 +287,9 @@ def test_a_method_that_is_typed_starts_anew(open_page: Open) -> None:
     assert page.evaluate("() => playground.frame.iteration") == 0
 
 
-def folded(net: ocdl.Network, found: list[float], X: Any) -> float:
+def folded(net: ocdl.Network, actual: list[float], X: Any) -> float:
     """The share of points around which the flow turns the plane over: the sign of its Jacobian's determinant."""
-    u, rows = net.from_vector(np.array(found)), np.array(X)
+    u, rows = net.from_vector(np.array(actual)), np.array(X)
     J = np.stack([net.tangent(u, rows, dX=np.tile(one, (len(rows), 1)))[-1] for one in np.eye(2)], axis=-1)
     return float(np.mean(np.linalg.det(J) < 0))
 

@@ -64,8 +64,8 @@ def test_a_model_is_read_by_ocdl_and_by_the_page(open_page: Open, tmp_path: Path
     model = ocdl.load(path)
     labels = [line.split(",")[2] for line in CSV.splitlines()[1:]]
     command = [sys.executable, "-m", "ocdl", "predict", str(path), str(table), "--json"]
-    said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert said["predictions"] == labels
+    message = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert message["predictions"] == labels
     assert model.estimator.controls_.to_vector().tolist() == controls(page)
     trained = controls(page)
     page.click("#reset")
@@ -82,7 +82,7 @@ def test_a_model_is_read_by_ocdl_and_by_the_page(open_page: Open, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("net", "said"),
+    ("net", "message"),
     [
         (ocdl.Network(3, 5), "more than two features"),
         (ocdl.Network(2, 5, dtype="float32"), "single precision"),
@@ -94,12 +94,12 @@ def test_a_model_is_read_by_ocdl_and_by_the_page(open_page: Open, tmp_path: Path
     ids=str,
 )
 def test_models_that_the_page_cannot_show_are_explained(
-    open_page: Open, tmp_path: Path, net: ocdl.Network, said: str
+    open_page: Open, tmp_path: Path, net: ocdl.Network, message: str
 ) -> None:
     ocdl.save(tmp_path / "model.ocdl", net, net.init(random_state=0))
     page = open_page()
     page.set_input_files("#model", tmp_path / "model.ocdl")
-    assert said in notice(page)
+    assert message in notice(page)
 
 
 def test_a_network_saved_in_python_opens(open_page: Open, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_picture_is_saved(open_page: Open, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", "The file is empty"),
         ("x,y,label\n", "has a header but no rows"),
@@ -173,13 +173,13 @@ def test_a_picture_is_saved(open_page: Open, tmp_path: Path) -> None:
         ("\x00\x01\x02", "Line 1 has 1 column"),
     ],
 )
-def test_bad_tables_are_explained(open_page: Open, tmp_path: Path, content: str, said: str) -> None:
+def test_bad_tables_are_explained(open_page: Open, tmp_path: Path, content: str, message: str) -> None:
     table = tmp_path / "table.csv"
     table.write_text(content)
     page = open_page()
     before = controls(page)
     page.set_input_files("#csv", table)
-    assert said in notice(page)
+    assert message in notice(page)
     assert controls(page) == before
 
 
@@ -227,7 +227,7 @@ HOSTILE = "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>
 
 
 @pytest.mark.parametrize(
-    ("link", "said"),
+    ("link", "message"),
     [
         ("#layers=1000", "Layers must be a whole number from 1 to 50"),
         ("#layers=2.5", "Layers must be a whole number"),
@@ -252,11 +252,11 @@ HOSTILE = "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>
         ("#" + "x" * 300_000, "it is too long"),
     ],
 )
-def test_bad_links_are_explained_and_run_nothing(open_page: Open, link: str, said: str) -> None:
+def test_bad_links_are_explained_and_run_nothing(open_page: Open, link: str, message: str) -> None:
     page = open_page(link)
     text = notice(page)
     assert text.startswith("This link is damaged: ")
-    assert said in text
+    assert message in text
     assert page.evaluate("() => window.hacked") is None
     page.wait_for_function("() => playground.frame")
 
@@ -296,8 +296,8 @@ def test_axe_finds_nothing(open_page: Open, width: int, dark: bool) -> None:
     for act in ("#tour-next", "#certify", "#penalties summary"):
         page.click(act)
     page.wait_for_selector("#certificate table")
-    found = page.evaluate(
+    actual = page.evaluate(
         "async () => (await axe.run()).violations.map(({ id, nodes }) => [id, nodes.map((n) => n.html)])"
     )
-    assert found == []
+    assert actual == []
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width

@@ -129,10 +129,10 @@ def test_the_background_is_the_probability_at_each_pixel() -> None:
     scene = plot.prediction((net, u), X, y, resolution=20)
     assert scene.background is not None
     left, right, bottom, top = scene.background.get_extent()
-    shown = np.asarray(scene.background.get_array())
+    output = np.asarray(scene.background.get_array())
     row, column = 3, 16
     pixel = [left + (right - left) * (column + 0.5) / 20, bottom + (top - bottom) * (row + 0.5) / 20]
-    assert shown[row, column] == pytest.approx(1 / (1 + np.exp(-net.predict(u, [pixel])[0, 0])))
+    assert output[row, column] == pytest.approx(1 / (1 + np.exp(-net.predict(u, [pixel])[0, 0])))
 
 
 def test_the_transformation_shows_final_states_over_the_linear_classifier() -> None:
@@ -189,8 +189,8 @@ def test_missing_classes_do_not_change_colours_and_markers() -> None:
 def test_many_classes_differ_in_colour_or_marker(classes: int) -> None:
     X, y = np.random.default_rng(0).random((80, 2)), np.arange(80) % classes
     scene = plot.data(X, y)
-    looks = {(to_hex(p.get_facecolor()[0]), p.get_paths()[0].vertices.tobytes()) for p in scene.points}
-    assert len(looks) == classes
+    appearances = {(to_hex(p.get_facecolor()[0]), p.get_paths()[0].vertices.tobytes()) for p in scene.points}
+    assert len(appearances) == classes
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-9, 1e9, 1e200])
@@ -199,9 +199,9 @@ def test_points_of_any_size_fill_the_window(dim: int, scale: float) -> None:
     X, y = make_points(dim, 2)
     scene = plot.data(scale * X, y)
     left, right = scene.ax.get_xlim()
-    shown = np.concatenate([np.asarray(p.get_offsets()) for p in scene.points])
-    assert left < shown[:, 0].min() < shown[:, 0].max() < right
-    assert np.ptp(shown[:, 0]) > 0.4 * (right - left)
+    output = np.concatenate([np.asarray(p.get_offsets()) for p in scene.points])
+    assert left < output[:, 0].min() < output[:, 0].max() < right
+    assert np.ptp(output[:, 0]) > 0.4 * (right - left)
 
 
 def test_equal_points_have_a_window() -> None:

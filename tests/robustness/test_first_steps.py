@@ -86,9 +86,9 @@ def test_options(run: Run, tmp_path: Path) -> None:
 def test_only_numbers_might_be_measurements(labels: str, asked: bool, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("a,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)))
-    said = error(run("train", "--data", path, "--out", tmp_path / "m"))
-    assert "has one sample" in said
-    assert ("are they measurements?" in said) == asked
+    output = error(run("train", "--data", path, "--out", tmp_path / "m"))
+    assert "has one sample" in output
+    assert ("are they measurements?" in output) == asked
 
 
 def python(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -123,6 +123,6 @@ def of_stages(scale: int) -> Any:
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("of", [of_samples, of_layers, of_stages], ids=lambda of: of.__name__)
 def test_the_cost_is_linear(of: Callable[[int], Any], soak: Soak) -> None:
-    found = exponent(*of(soak.times(30_000, least=10_000)))
-    soak.measured(f"the time grows with the power {found:.3f}")
-    assert found == pytest.approx(1, abs=0.1)
+    actual = exponent(*of(soak.times(30_000, least=10_000)))
+    soak.measured(f"the time grows with the power {actual:.3f}")
+    assert actual == pytest.approx(1, abs=0.1)

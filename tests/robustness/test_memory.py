@@ -120,5 +120,5 @@ except MemoryError as error:
     ["net.value_and_grad(u, X, [0, 1] * 32)", "ocdl.train(net, u, X, [0, 1] * 32, max_iter=2)", "net.forward(u, X)"],
 )
 def test_a_memory_limit_gives_an_error_that_names_a_size(call: str, left: int) -> None:
-    said = run_python(LIMITED.format(layers=400_000, left=left, call=call), OMP_NUM_THREADS="1")
-    assert re.search(r"\d (MB|GB|MiB|GiB)", said), said
+    output = run_python(LIMITED.format(layers=400_000, left=left, call=call), OMP_NUM_THREADS="1")
+    assert re.search(r"\d (MB|GB|MiB|GiB)", output), output

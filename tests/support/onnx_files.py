@@ -18,8 +18,8 @@ def run(path: Path | bytes, X: np.ndarray) -> list[np.ndarray]:
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
     session = runtime.InferenceSession(path if isinstance(path, bytes) else str(path), options)
-    found: list[np.ndarray] = session.run(None, {"X": X})
-    return found
+    actual: list[np.ndarray] = session.run(None, {"X": X})
+    return actual
 
 
 def checked(path: Path) -> Any:
@@ -30,7 +30,7 @@ def checked(path: Path) -> Any:
     return model
 
 
-def error(found: np.ndarray, expected: np.ndarray) -> float:
-    assert found.shape == expected.shape
-    assert found.dtype == expected.dtype
-    return float(np.abs(found - expected).max() / np.abs(expected).max())
+def error(actual: np.ndarray, expected: np.ndarray) -> float:
+    assert actual.shape == expected.shape
+    assert actual.dtype == expected.dtype
+    return float(np.abs(actual - expected).max() / np.abs(expected).max())

@@ -29,14 +29,14 @@ def wait_for_training(page: Any, iterations: int) -> None:
 
 
 def controls(page: Any) -> list[float]:
-    found: list[float] = page.evaluate("async () => [...(await playground.engine.ask('controls')).u]")
-    return found
+    actual: list[float] = page.evaluate("async () => [...(await playground.engine.ask('controls')).u]")
+    return actual
 
 
 def picture(page: Any) -> str:
     page.wait_for_function("() => !playground.isStale && !playground.isAwaiting && !playground.isDirty")
-    found: str = page.evaluate("() => document.getElementById('plane').toDataURL()")
-    return found
+    actual: str = page.evaluate("() => document.getElementById('plane').toDataURL()")
+    return actual
 
 
 def notice(page: Any) -> str:

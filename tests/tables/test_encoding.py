@@ -136,9 +136,9 @@ def encodings() -> list[Encoding]:
     frame["odd"] = [*map(str, range(119)), "unknown"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = learned(frame, "outcome")[0]
+        actual = learned(frame, "outcome")[0]
     array = fit_encoding(to_frame(np.arange(12.0).reshape(4, 3)), ["column 1", "column 3"], "column 2")[0]
-    return [found, array, plain_encoding(3), plain_encoding(2, ["a", "b"])]
+    return [actual, array, plain_encoding(3), plain_encoding(2, ["a", "b"])]
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -73,7 +73,7 @@ def test_parquet_whose_text_is_no_utf_8(target: str, run: Run, tmp_path: Path) -
 
 @pytest.mark.extras
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "{",
         "[]",
@@ -83,12 +83,12 @@ def test_parquet_whose_text_is_no_utf_8(target: str, run: Run, tmp_path: Path) -
     ],
 )
 @pytest.mark.parametrize("name", ["d.parquet", "d*.parquet"])
-def test_parquet_with_wrong_metadata_of_pandas(said: str, name: str, run: Run, tmp_path: Path) -> None:
+def test_parquet_with_wrong_metadata_of_pandas(message: str, name: str, run: Run, tmp_path: Path) -> None:
     import pyarrow as pa
     from pyarrow.parquet import write_table
 
     table = pa.table({"a": [1.0, 2.0] * 10, "y": ["p", "q"] * 10})
-    write_table(table.replace_schema_metadata({"pandas": said}), tmp_path / "d.parquet")
+    write_table(table.replace_schema_metadata({"pandas": message}), tmp_path / "d.parquet")
     result = run("train", "--data", tmp_path / name, "--out", tmp_path / "m.ocdl")
     assert_error(result, "d.parquet: it is not a readable Parquet file")
 
@@ -172,7 +172,7 @@ def test_parquet_without_pyarrow(run: Run, write: Write, tmp_path: Path, monkeyp
 
 
 def test_ctrl_c_while_a_table_is_read_is_no_damaged_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pandas makes an error of its own of an interrupt inside of what it reads from."""
+    """Pandas turns an interrupt in the stream that it reads into an error of its own."""
     path = tmp_path / "data.csv"
     path.write_text("a,b\n" + "1,2\n" * 100)
 
@@ -186,7 +186,7 @@ def test_ctrl_c_while_a_table_is_read_is_no_damaged_table(tmp_path: Path, monkey
 
 
 class PressedMark(str):
-    """A mark of a missing cell: Ctrl-C is pressed while pandas asks whether it is a whole number."""
+    """A mark of a missing cell: Ctrl-C is pressed while pandas tests whether it is a whole number."""
 
     def __int__(self) -> int:
         return next(map(int, ["NA"], map(ctypes.CDLL(None)["raise"], [signal.SIGINT])))

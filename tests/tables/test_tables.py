@@ -39,15 +39,15 @@ def test_two_commands_from_a_table_to_predictions(run: Run, tmp_path: Path) -> N
     again = ocdl.load(model)
     assert again.predict(frame).tolist() == predicted["prediction"].tolist()[::-1]
     np.testing.assert_array_equal(again.predict_proba(frame)[::-1], predicted.iloc[:, 2:].astype(float))
-    shown = run("inspect", model)[1]
+    output = run("inspect", model)[1]
     for line in (
         "city    text: Basel, Bern, Genf",
         "since   date as ISO8601; days and positions in the year, week",
         "member  boolean",
         "if missing",
     ):
-        assert line in shown
-    assert "model       classification of outcome; classes: ill, well" in shown
+        assert line in output
+    assert "model       classification of outcome; classes: ill, well" in output
 
 
 def test_measurements_are_predicted(run: Run, tmp_path: Path) -> None:

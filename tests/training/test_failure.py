@@ -92,7 +92,7 @@ def test_wrong_predictions_without_a_gradient_are_a_failure_even_if_few() -> Non
 
 
 class Redescending:
-    """1 - exp(-r^2 / 2), flat far away from the targets, and shifted: what is small, nobody but its author knows."""
+    """1 - exp(-r^2 / 2), flat far away from the targets, and shifted, so that no value counts as small."""
 
     def __init__(self, shift: float) -> None:
         self.shift = shift

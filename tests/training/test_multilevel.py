@@ -1,4 +1,4 @@
-"""Multilevel training: the levels, what is handed from one to the next, and what it costs."""
+"""Multilevel training: the levels, the controls of the next level, and the cost."""
 
 from __future__ import annotations
 

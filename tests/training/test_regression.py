@@ -89,12 +89,12 @@ def trained_constant(loss: Any, y: np.ndarray, optimiser: Any = None, **argument
 
 def weighted_quantiles(y: np.ndarray, level: float, weights: np.ndarray) -> np.ndarray:
     """The smallest number with at least this share of the weight up to it, of each column."""
-    found = []
+    actual = []
     for column in y.T:
         order = np.argsort(column)
         share = np.cumsum(weights[order]) / weights.sum()
-        found.append(column[order][np.searchsorted(share, level)])
-    return np.array(found)
+        actual.append(column[order][np.searchsorted(share, level)])
+    return np.array(actual)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -112,15 +112,15 @@ def test_constants_are_quantiles(level: float, weighted: bool) -> None:
     """Steps that get shorter close in on the kink, where the quantile is."""
     weights = WEIGHTS if weighted else None
     steps = Chain((Adam(lr=0.02), 500), (Adam(lr=1e-3), 500), (Adam(lr=2e-5), 1500))
-    found = trained_constant(Quantile(level), Y, steps, sample_weight=weights, max_iter=2500)
+    actual = trained_constant(Quantile(level), Y, steps, sample_weight=weights, max_iter=2500)
     expected = weighted_quantiles(Y, level, np.ones(60) if weights is None else weights)
-    np.testing.assert_allclose(found, expected, atol=2e-3)
+    np.testing.assert_allclose(actual, expected, atol=2e-3)
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.5, 3.0])
 def test_constants_of_huber_are_scipys(delta: float) -> None:
-    found = trained_constant(Huber(delta), Y)
-    for column, mu in zip(Y.T, found, strict=True):
+    actual = trained_constant(Huber(delta), Y)
+    for column, mu in zip(Y.T, actual, strict=True):
 
         def slope(z: float, column: np.ndarray = column) -> float:
             return float(np.clip(z - column, -delta, delta).sum())

@@ -111,10 +111,10 @@ def test_another_core_warns_and_continues(tmp_path: Path) -> None:
     others = [name for name in _load_core.built_variants() if name != core and _cpu.supports(name)]
     if not others:
         pytest.skip("one core is built")
-    said = run_python(code, OCDL_CORE=others[0])
-    assert said.startswith("('RuntimeWarning', '<string>'")
-    assert f"with the core '{core}'" in said
-    assert f"with the core '{others[0]}'" in said
+    message = run_python(code, OCDL_CORE=others[0])
+    assert message.startswith("('RuntimeWarning', '<string>'")
+    assert f"with the core '{core}'" in message
+    assert f"with the core '{others[0]}'" in message
 
 
 def test_a_checkpoint_without_its_core_is_malformed(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ def samples() -> tuple[Any, Any, Any]:
 def check(source: Any, *arrays: Any) -> None:
     assert source.n_rows == ROWS
     for i, j in ((0, ROWS), (0, 1), (ROWS - 1, ROWS), (123, 789), (333, 334)):
-        for found, expected in zip(source.rows(i, j), arrays, strict=True):
-            assert np.array_equal(found, expected[i:j])
+        for actual, expected in zip(source.rows(i, j), arrays, strict=True):
+            assert np.array_equal(actual, expected[i:j])
 
 
 def trained(source: Any) -> bytes:

@@ -277,8 +277,8 @@ def broken(change: Any, at: int = SHARD) -> Counted:
 
     class Broken(Counted):
         def rows(self, i: int, j: int) -> Any:
-            found = super().rows(i, j)
-            return change(*found) if i <= at < j and j - i > 1 else found
+            actual = super().rows(i, j)
+            return change(*actual) if i <= at < j and j - i > 1 else actual
 
         def __repr__(self) -> str:
             return "Broken()"

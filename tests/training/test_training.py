@@ -299,7 +299,7 @@ class TestWatching:
 
 
 def test_training_releases_the_interpreter() -> None:
-    """Another Python thread goes on while the core iterates."""
+    """Another Python thread runs while the core iterates."""
     net, u, X, y = small_problem()
     ticks = 0
     done = threading.Event()

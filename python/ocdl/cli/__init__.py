@@ -53,20 +53,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         code = BROKEN_PIPE
     except KeyboardInterrupt as interrupt:
-        _complain(str(interrupt) or "interrupted")
+        _print_error(str(interrupt) or "interrupted")
         code = INTERRUPTED
     except FailedError as error:
-        _complain(str(error))
+        _print_error(str(error))
         code = FAILED
     except (UserError, ModelFileError, TableError) as error:
-        _complain(f"error: {error}")
+        _print_error(f"error: {error}")
         code = MISTAKE
     except OSError as error:
         name = f": {os.fsdecode(error.filename)!r}" if isinstance(error.filename, (str, bytes)) else ""
-        _complain(f"error: {error.strerror or error}{name}")
+        _print_error(f"error: {error.strerror or error}{name}")
         code = MISTAKE
     except MemoryError as error:
-        _complain(f"error: not enough memory: {str(error) or f'{format_bytes(_core.available_memory())} are left'}")
+        _print_error(f"error: not enough memory: {str(error) or f'{format_bytes(_core.available_memory())} are left'}")
         code = MISTAKE
     _abandon_stdout_if_it_is_broken()
     return code
@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _complain(message: str) -> None:
+def _print_error(message: str) -> None:
     print("ocdl:", escape_unprintable(" ".join(message.splitlines())), file=sys.stderr)
 
 

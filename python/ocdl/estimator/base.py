@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Callable
@@ -12,10 +11,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ocdl.base import validation
@@ -25,7 +22,7 @@ from ocdl.estimator import defaults, files
 from ocdl.estimator.epochs import AdamState, resolve_adam
 from ocdl.estimator.fitting import fit_network
 from ocdl.estimator.plan import Callback, FitPlan, FittedNetwork
-from ocdl.estimator.samples import Samples, columns_without_numbers
+from ocdl.estimator.samples import Samples, columns_without_numbers, require_dense, split, warn_of_scale
 from ocdl.estimator.settings import resolve_alpha, resolve_optimiser, resolve_threads
 from ocdl.estimator.targets import ClassTargets, NumberTargets
 from ocdl.model.controls import Controls
@@ -36,7 +33,6 @@ from ocdl.network import Network
 from ocdl.training.validation import Validation
 
 MAX_NAMES = 8  # of columns that a message lists
-LARGE = 20.0  # root mean square of a column that is not scaled
 MAX_SEED = 2**32  # of NumPy's older generators
 
 Targets = ClassTargets | NumberTargets
@@ -255,7 +251,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     # ---- fitting ----
 
     def _fit(self, plan: FitPlan) -> Self:
-        _warn_of_scale(plan.probe.X)
+        warn_of_scale(plan.probe.X)
         return self._set_fitted(fit_network(plan))
 
     def _plan(
@@ -275,14 +271,14 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._require_loss()
         rows, checked_y = self._validate(X, y)
         samples, targets = self._encode(rows, checked_y, sample_weight, targets)
-        random = np.random.RandomState(self._seed())
+        random = np.random.RandomState(draw_seed(self.random_state) % MAX_SEED)
         evaluated = self._validation_data(*validation_data, targets)
         fraction = validation.not_negative(self.validation_fraction, "validation_fraction")
         if fraction >= 1:
             raise ValueError(f"validation_fraction must be below 1, got {self.validation_fraction}")
         patience = validation.integer(self.patience, "patience", minimum=1)
         if early and evaluated is None:
-            samples, evaluated = _split(samples, fraction, random)
+            samples, evaluated = split(samples, fraction, random)
         network = self._network(rows.shape[1], targets)
         start = self._warm_controls(network) if is_warm else network.init(random_state=random, scheme="scaled")
         return FitPlan(
@@ -342,7 +338,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._require_loss()
         rows, checked_y = self._validate(X, y, reset=is_first)
         samples, targets = self._encode(rows, checked_y, sample_weight, targets)
-        random = np.random.RandomState(self._seed())
+        random = np.random.RandomState(draw_seed(self.random_state) % MAX_SEED)
         network = self._network(rows.shape[1], targets) if is_first else self.network_
         start = network.init(random_state=random, scheme="scaled") if is_first else self.controls_
         state = self._training_state or AdamState(adam, int(random.randint(2**31)))
@@ -367,10 +363,6 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._training_state = fitted.adam
         self.n_iter_ += 1
         return self
-
-    def _seed(self) -> int:
-        """Return a seed for this fit; a generator yields another one for each fit."""
-        return draw_seed(self.random_state) % MAX_SEED
 
     def _network(self, n_features: int, targets: Targets) -> Network:
         return Network.preset(
@@ -415,11 +407,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _validate(self, X: Any, *y: Any, **options: Any) -> Any:
         """Return the data that scikit-learn has validated, or raise its error, without its warnings."""
-        if issparse(X):
-            raise TypeError(
-                f"X is sparse ({type(X).__name__}), but a flow moves dense rows; make it dense with X.toarray(), or "
-                "reduce it with sklearn.decomposition.TruncatedSVD in a pipeline"
-            )
+        require_dense(X)
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 return validate_data(self, X, *y, dtype=np.float64, **self._validation_options(*y), **options)
@@ -427,13 +415,12 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             names = "X and y" if y else "X"
             raise ValueError(f"{names} must hold numbers within the range of float64: {error!r}") from error
         except (TypeError, ValueError) as error:
-            names = ", ".join(map(repr, columns_without_numbers(X)[:MAX_NAMES]))
-            if not names:
-                raise
-            raise ValueError(
-                f"X has columns without numbers: {names}; encode them, for example with "
-                "sklearn.preprocessing.OneHotEncoder in a ColumnTransformer, or leave them out"
-            ) from error
+            if names := columns_without_numbers(X):
+                raise ValueError(
+                    f"X has columns without numbers: {', '.join(map(repr, names[:MAX_NAMES]))}; encode them, "
+                    "for example with sklearn.preprocessing.OneHotEncoder in a ColumnTransformer, or leave them out"
+                ) from error
+            raise
 
     def _validation_options(self, *y: Any) -> dict[str, Any]:
         return {}
@@ -460,38 +447,3 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     @property
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)
-
-
-def _split(samples: Samples, fraction: float, random: np.random.RandomState) -> tuple[Samples, Validation]:
-    """Return the samples to train on and those for early stopping, drawn from merged rows."""
-    labels = samples.y if samples.y.dtype.kind == "i" else None
-    count = math.ceil(fraction * len(samples.X))
-    classes = 0 if labels is None else len(np.unique(labels))
-    if labels is not None and (np.bincount(labels)[np.unique(labels)].min() < 2 or count < classes):
-        labels = None  # a class has too few samples for stratified splitting
-    if not 0 < count < len(samples.X):
-        raise ValueError(
-            f"early_stopping=True, but validation_fraction={fraction:g} of {len(samples.X)} distinct samples is "
-            f"{'none' if count == 0 else 'all of them'}"
-        )
-    kept, held_out = train_test_split(np.arange(len(samples.X)), test_size=count, stratify=labels, random_state=random)
-    training, evaluated = samples.partition(np.sort(kept), np.sort(held_out))
-    return training, Validation(evaluated.X, evaluated.y, sample_weight=evaluated.weights)
-
-
-def _warn_of_scale(X: FloatArray) -> None:
-    """Warn if a column is so large, or all are so small, that the prior and the scale of the flow do not suit them."""
-    with np.errstate(over="ignore", under="ignore"):
-        sizes = np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))
-    column = int(sizes.argmax())
-    size = f"X[:, {column}] has a root mean square of {sizes[column]:.3g}"
-    scale = "scale the inputs, for example with sklearn.preprocessing.StandardScaler in a pipeline"
-    if sizes[column] > LARGE and np.ptp(X[:, column]) == 0:
-        message = f"{size} and the same value in every row; leave it out"
-    elif sizes[column] > LARGE:
-        message = f"{size}; {scale}"
-    elif 0 < sizes[column] < 1 / LARGE:
-        message = f"{size}, and no column has a larger one; {scale}"
-    else:
-        return
-    warnings.warn(message, UserWarning, stacklevel=4)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.model_selection import train_test_split
 
 from ocdl.base.validation import FloatArray, LabelArray
+from ocdl.training.validation import Validation
 
 Hashes = NDArray[np.uint64]
 MIX, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 ROWS_AT_ONCE = 1 << 14  # so that temporary arrays stay in a cache
+LARGE = 20.0  # root mean square of a column that is not scaled
 COLUMN_BLOCKS = 8  # in which columns are permuted, so that no copy of all is needed
 
 
@@ -45,6 +51,15 @@ class Samples(NamedTuple):
         return (
             make_samples(self.X[:count], y[:count], weights[:count]),
             make_samples(self.X[count:], y[count:], weights[count:]),
+        )
+
+
+def require_dense(X: Any) -> None:
+    """Raise a TypeError if X is a sparse matrix."""
+    if issparse(X):
+        raise TypeError(
+            f"X is sparse ({type(X).__name__}), but a flow moves dense rows; make it dense with X.toarray(), or "
+            "reduce it with sklearn.decomposition.TruncatedSVD in a pipeline"
         )
 
 
@@ -208,3 +223,38 @@ def make_samples(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples
     if total == np.inf:
         raise ValueError("sample_weight has a sum beyond the range of float64; scale it down")
     return Samples(X, np.ascontiguousarray(y), None if same else weights, total)
+
+
+def split(samples: Samples, fraction: float, random: np.random.RandomState) -> tuple[Samples, Validation]:
+    """Return the samples to train on and those for early stopping, drawn from merged rows."""
+    labels = samples.y if samples.y.dtype.kind == "i" else None
+    count = math.ceil(fraction * len(samples.X))
+    classes = 0 if labels is None else len(np.unique(labels))
+    if labels is not None and (np.bincount(labels)[np.unique(labels)].min() < 2 or count < classes):
+        labels = None  # a class has too few samples for stratified splitting
+    if not 0 < count < len(samples.X):
+        raise ValueError(
+            f"early_stopping=True, but validation_fraction={fraction:g} of {len(samples.X)} distinct samples is "
+            f"{'none' if count == 0 else 'all of them'}"
+        )
+    kept, held_out = train_test_split(np.arange(len(samples.X)), test_size=count, stratify=labels, random_state=random)
+    training, evaluated = samples.partition(np.sort(kept), np.sort(held_out))
+    return training, Validation(evaluated.X, evaluated.y, sample_weight=evaluated.weights)
+
+
+def warn_of_scale(X: FloatArray) -> None:
+    """Warn if a column is so large, or all are so small, that the prior and the scale of the flow do not suit them."""
+    with np.errstate(over="ignore", under="ignore"):
+        sizes = np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))
+    column = int(sizes.argmax())
+    size = f"X[:, {column}] has a root mean square of {sizes[column]:.3g}"
+    scale = "scale the inputs, for example with sklearn.preprocessing.StandardScaler in a pipeline"
+    if sizes[column] > LARGE and np.ptp(X[:, column]) == 0:
+        message = f"{size} and the same value in every row; leave it out"
+    elif sizes[column] > LARGE:
+        message = f"{size}; {scale}"
+    elif 0 < sizes[column] < 1 / LARGE:
+        message = f"{size}, and no column has a larger one; {scale}"
+    else:
+        return
+    warnings.warn(message, UserWarning, stacklevel=4)
