@@ -114,7 +114,7 @@ def imported_from(package: Path, **environment: str) -> bool:
     return run(sys.executable, "-c", code, **environment)
 
 
-def find_library(compiler: str, file: str) -> str:
+def found(compiler: str, file: str) -> str:
     """Return the path of a library of the compiler."""
     command = [compiler, f"-print-file-name={file}"]
     path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -184,7 +184,7 @@ def address(folder: Path) -> bool:
     compiler = os.environ.get("CXX", "g++")
     build(folder, compiler, "address,undefined")
     # Python does not load libstdc++, but the sanitizer looks for what throws exceptions when the process starts.
-    preloaded = [find_library(compiler, f"{library}.so") for library in ("libasan", "libubsan", "libstdc++")]
+    preloaded = [found(compiler, f"{library}.so") for library in ("libasan", "libubsan", "libstdc++")]
     left_out = [f"--deselect={test}" for test in LEFT_OUT_WITH_ADDRESSES]
     for test, reason in LEFT_OUT_WITH_ADDRESSES.items():
         print(f"left out: {test}: {reason}")
@@ -202,13 +202,13 @@ def thread(folder: Path) -> bool:
     library = f"libclang_rt.tsan-{platform.machine()}.so"
     names = [*(f"clang++-{version}" for version in range(30, 14, -1)), "clang++"]
     compiler = next(
-        (name for name in names if shutil.which(name) and archer(name) and find_library(name, library)), None
+        (name for name in names if shutil.which(name) and archer(name) and found(name, library)), None
     )
     if compiler is None:
         print("thread: NOT RUN. It needs Clang 15 or newer with OpenMP, Archer and the sanitizer's runtime; on Debian")
         print("        apt-get install clang-16 libomp-16-dev libclang-rt-16-dev")
         return False
-    runtime = find_library(compiler, library)
+    runtime = found(compiler, library)
     # Shared, as the tests replace operator new, and so does the runtime.
     build(folder, compiler, "thread", f"-shared-libsan -Wl,-rpath,{Path(runtime).parent}")
     # What happens inside Clang's OpenMP is its own affair; what it means to us, it says through Archer.

@@ -69,7 +69,7 @@ from ocdl.training import optimisers
 
 MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no data": (lambda: NET.predict(U), TypeError, r"X is missing: .* net.predict\(u, X\)"),  # type: ignore[call-arg]
-    "fit": (lambda: NET.fit(X, Y), AttributeError, r"Network .* 'fit': .* ocdl.train\(net, net.init\(\), X, y\)"),
+    "fit": (lambda: NET.fit(X, Y), AttributeError, r"Network .* 'fit'; .* ocdl.train\(net, net.init\(\), X, y\)"),
     "parameters": (lambda: NET.parameters(), AttributeError, "holds no weights"),
     "nonsense": (lambda: NET.nonsense, AttributeError, "Network .* 'nonsense'$"),
     "predict": (

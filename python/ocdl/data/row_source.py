@@ -36,7 +36,7 @@ class RowSource:
 
     - ``n_rows``, the number of all rows, and
     - ``rows(i, j)``, which returns X, of shape (j - i, features), and y, or X, y and the weights of these samples, of
-      shape (j - i,); the same values each time.
+      shape (j - i,); the same ones each time.
 
     `rows` is called from a separate thread, one call at a time. An exception in it ends the training with a
     RuntimeError that names the rows and has that exception as its cause. The rows are checked each time. Labels are

@@ -415,9 +415,9 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             names = "X and y" if y else "X"
             raise ValueError(f"{names} must hold numbers within the range of float64: {error!r}") from error
         except (TypeError, ValueError) as error:
-            if names := columns_without_numbers(X):
+            if unreadable := columns_without_numbers(X):
                 raise ValueError(
-                    f"X has columns without numbers: {', '.join(map(repr, names[:MAX_NAMES]))}; encode them, "
+                    f"X has columns without numbers: {', '.join(map(repr, unreadable[:MAX_NAMES]))}; encode them, "
                     "for example with sklearn.preprocessing.OneHotEncoder in a ColumnTransformer, or leave them out"
                 ) from error
             raise
