@@ -201,9 +201,7 @@ def address(folder: Path) -> bool:
 def thread(folder: Path) -> bool:
     library = f"libclang_rt.tsan-{platform.machine()}.so"
     names = [*(f"clang++-{version}" for version in range(30, 14, -1)), "clang++"]
-    compiler = next(
-        (name for name in names if shutil.which(name) and archer(name) and found(name, library)), None
-    )
+    compiler = next((name for name in names if shutil.which(name) and archer(name) and found(name, library)), None)
     if compiler is None:
         print("thread: NOT RUN. It needs Clang 15 or newer with OpenMP, Archer and the sanitizer's runtime; on Debian")
         print("        apt-get install clang-16 libomp-16-dev libclang-rt-16-dev")
