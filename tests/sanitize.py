@@ -3,14 +3,14 @@
 quick: the C++ tests alone, with the assertions of a debug build, under the sanitizers of `address`, with a tenth of the
        random networks. It takes minutes: `make test-sanitized`.
 address: GCC's sanitizers of addresses, leaks and undefined behaviour; the C++ tests and nearly all Python tests.
-thread: Clang's sanitizer of races; the C++ tests and the Python tests with threads. Clang's OpenMP tells it of barriers
-        through libarcher; of GCC's OpenMP it knows nothing and reports every barrier as a race.
+thread: Clang's sanitizer of races; the C++ tests and the Python tests with threads. Clang's OpenMP reports barriers
+        to it through libarcher; GCC's does not, so that every barrier would count as a race.
 
 Sanitizers write into files where they can, as tests read what processes print. A report with a frame in our code is a
 failure, whatever the tests say; nothing of ours is suppressed. Python and its libraries leave memory to the end of the
 process, and are not compiled for the sanitizers: reports without any frame in our code are theirs.
 
-What has passed without a report is noted in build/sanitize, step by step, and a second call goes on behind it, as long
+What has passed without a report is noted in build/sanitize, step by step, and a second call continues after it, as long
 as no source has changed; `--anew` forgets it.
 """
 
@@ -122,7 +122,7 @@ def imported_from(package: Path, **environment: str) -> bool:
 
 
 def found(compiler: str, file: str) -> str:
-    """Where the compiler keeps one of its own libraries."""
+    """Return the path of a library of the compiler."""
     command = [compiler, f"-print-file-name={file}"]
     path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     return str(Path(path).resolve()) if os.path.isabs(path) else ""
@@ -143,7 +143,7 @@ def tests_pass(folder: Path, pytest_arguments: list[str], preloaded: list[str], 
     python = options | {
         "LD_PRELOAD": ":".join(preloaded),
         "PYTHONPATH": str(folder / "package"),
-        "PYTHONMALLOC": "malloc",  # Python's own allocator hides every mistake with memory it handed out
+        "PYTHONMALLOC": "malloc",  # Python's own allocator hides every mistake with memory that it has allocated
         "OPENBLAS_NUM_THREADS": "1",
     }
     if not imported_from(folder / "package", **python):

@@ -1,4 +1,4 @@
-"""What a training needs of its samples, wherever they are."""
+"""The interface between a training and its samples, in memory or out of core."""
 
 from __future__ import annotations
 

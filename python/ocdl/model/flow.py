@@ -653,8 +653,8 @@ class Flow(Architecture):
             raise TypeError(f"objective must be an Objective, got {type(objective).__name__}")
         for penalty in objective.penalties:
             for part in penalty.parts or ():
-                if part not in self._layout.places:
-                    known = ", ".join(self._layout.places)
+                if part not in self._layout.slices:
+                    known = ", ".join(self._layout.slices)
                     raise ValueError(
                         f"penalties: {penalty!r} names the part {part!r}; the parts of this network are {known}"
                     )

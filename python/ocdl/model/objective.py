@@ -148,7 +148,7 @@ class Objective:
 
     @property
     def score_name(self) -> str:
-        """What the score of the loss is called: "accuracy", "R^2", or "score" of a custom loss.
+        """The name of the score of the loss: "accuracy", "R^2", or "score" for a custom loss.
 
         Examples
         --------
@@ -172,7 +172,7 @@ class Objective:
 
     @property
     def _callback(self) -> CallbackLoss:
-        """The custom loss, where it is one."""
+        """The loss, which must be a custom one."""
         assert isinstance(self._loss, CallbackLoss)
         return self._loss
 
@@ -200,7 +200,7 @@ class Objective:
 
     @cached_property
     def _core_objective(self) -> _core.Objective:
-        """What the core takes; with a custom loss nothing but the penalties counts."""
+        """The objective of the core; for a custom loss only its penalties are used."""
         loss = Squared() if self._loss.is_custom else self._loss
         penalties = [
             (penalty.name, penalty.weight, penalty.parts, penalty.axis if isinstance(penalty, GroupL1) else "")
@@ -231,5 +231,5 @@ DEFAULT_OBJECTIVE = Objective()
 
 
 def predict_class(outputs: FloatArray) -> Any:
-    """Return the class that each row of outputs decides for: by the sign of one output, by the largest of several."""
+    """Return the class that each row of outputs predicts: by the sign of one output, by the largest of several."""
     return _core.decisions(np.ascontiguousarray(outputs))

@@ -23,7 +23,7 @@ class Penalty:
     name : str
     weight : float
     parts : tuple of str or None
-        The parts of the controls that it acts on; None: its usual ones.
+        The parts of the controls that it acts on; None: those that the subclass names.
     is_nonsmooth : bool
         Whether it has no gradient where a control is 0.
 
@@ -63,13 +63,9 @@ class Penalty:
 
 
 def _validate_names(parts: Any) -> tuple[str, ...]:
-    try:
-        listed = None if isinstance(parts, (str, bytes)) else list(parts)
-    except TypeError:
-        listed = None
-    if listed is None:
+    if isinstance(parts, (str, bytes)) or not isinstance(parts, Iterable):
         raise TypeError(f"parts must be a collection of names, as in ('K', 'W'), got {validation.format_value(parts)}")
-    names = tuple(validation.text(part, "a name in parts") for part in listed)
+    names = tuple(validation.text(part, "a name in parts") for part in parts)
     if not names:
         raise ValueError("parts must name at least one part of the controls")
     return tuple(dict.fromkeys(names))

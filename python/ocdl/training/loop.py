@@ -24,7 +24,7 @@ from ocdl.storage.container import FilePath
 from ocdl.training import checkpoint as checkpoints
 from ocdl.training.agreement import describe_arguments
 from ocdl.training.checkpoint import Checkpoint, as_checkpoint
-from ocdl.training.failure import diagnose, evidence_of
+from ocdl.training.failure import collect_evidence, diagnose
 from ocdl.training.optimisers import Backtracking, Chain, NewtonCG, Optimiser, stages_of
 from ocdl.training.problem import Problem
 from ocdl.training.result import Result, Status
@@ -314,7 +314,7 @@ def _iterate(
 def _result(session: Session, status: Status, patience: int | None) -> Result:
     last = None if status is Status.INTERRUPTED else session.last_evaluation()
     history, vector, best = session.history(last), session.core.controls(), session.best
-    status = diagnose(evidence_of(session, history, status)).status
+    status = diagnose(collect_evidence(session, history, status)).status
     unsolved = session.find_unsolved_stages() if status in (Status.LINE_SEARCH_FAILED, Status.NOT_FINITE) else None
     if unsolved is not None:
         status = Status.STAGES

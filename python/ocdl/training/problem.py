@@ -1,4 +1,4 @@
-"""What is trained, on what data: the checked arguments of `train`."""
+"""The checked arguments of `train`: network, objective and data."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Problem:
             except (TypeError, ValueError) as error:
                 raise type(error)(f"validation: {error}") from error
         tol, rtol = checks.not_negative(tol, "tol"), checks.not_negative(rtol, "rtol")
-        return cls(net, objective, data, val_data, _frozen(net, freeze), tol, rtol, ranks, initial_states)
+        return cls(net, objective, data, val_data, _resolve_frozen_parts(net, freeze), tol, rtol, ranks, initial_states)
 
     def distribute(self) -> Problem:
         """Return the problem with the distribution of its rows over the ranks; collective."""
@@ -139,13 +139,9 @@ def _make_windows(
     return WindowData(net, objective, X, y, sample_weight, initial_states)
 
 
-def _frozen(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:
-    try:
-        given = None if isinstance(freeze, (str, bytes)) else list(freeze)
-    except TypeError:
-        given = None
-    if given is None:
+def _resolve_frozen_parts(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(freeze, (str, bytes)) or not isinstance(freeze, Iterable):
         raise TypeError(f"freeze must be a collection of names, as in ('W', 'mu'), got {checks.format_value(freeze)}")
     known = [part.name for part in net.parts]
-    names = [checks.choice(name, "freeze", known) for name in given]
+    names = [checks.choice(name, "freeze", known) for name in freeze]
     return tuple(part for part in known if part in names)

@@ -108,21 +108,21 @@ class Result:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            instead = FOREIGN_NAMES.get(name)
-            advice = f"; use {instead}" if instead else ""
+            replacement = FOREIGN_NAMES.get(name)
+            advice = f"; use {replacement}" if replacement else ""
             raise AttributeError(f"a Result has no attribute {name!r}{advice}", name=name, obj=self)
 
-    def _ended_as(self, status: Status) -> Result:
+    def _with_status(self, status: Status) -> Result:
         """Return the result with another status, which its message says too."""
         return replace(self, status=status, message=self.message.replace(self.status.value, status.value, 1))
 
     def followed_by(self, other: Result) -> Result:
-        """Return the result of a training that went on with another one.
+        """Return the result of this training and another one that continued it from its end.
 
         Parameters
         ----------
         other : Result
-            That of the training that went on.
+            The result of the second training.
 
         Returns
         -------

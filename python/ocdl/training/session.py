@@ -139,8 +139,8 @@ class Session:
         rows, before, started = np.empty((count, len(EVERY_ITERATION))), self.iteration, time.perf_counter()
         self.slices.append((before, rows))
         self.core.run(rows, seconds)
-        made, elapsed = max(self.iteration - before, 1), time.perf_counter() - started
-        self.pace = max(1, min(MAX_SLICE_GROWTH * made, int(SLICE_SECONDS / elapsed * made)))
+        iterations, elapsed = max(self.iteration - before, 1), time.perf_counter() - started
+        self.pace = max(1, min(MAX_SLICE_GROWTH * iterations, int(SLICE_SECONDS / elapsed * iterations)))
         return self.core.status
 
     def trim(self) -> None:
@@ -176,13 +176,13 @@ class Session:
 
     def _raise_overflow(self, data: Data) -> NoReturn:
         """Raise an error that names the first sample that is not finite, on any rank."""
-        reason = self._search(overflow.found, data, self.core.controls())
-        raise FloatingPointError(reason or overflow.behind_the_flow(self.problem.net.dtype))
+        reason = self._search(overflow.describe_overflow, data, self.core.controls())
+        raise FloatingPointError(reason or overflow.describe_later_overflow(self.problem.net.dtype))
 
     def find_unsolved_stages(self) -> str | None:
         """Return which stage equations made the last trial fail, on any rank; None if none did."""
         trial = self.core.nonfinite_trial()
-        return None if trial is None else self._search(overflow.unsolved_stages, self.problem.data, trial)
+        return None if trial is None else self._search(overflow.describe_unsolved_stages, self.problem.data, trial)
 
     def _search(self, search: Callable[..., str | None], data: Data, vector: FloatArray) -> str | None:
         """Return what `search` finds in the flow of the samples, on the first rank where it finds anything."""
@@ -217,7 +217,7 @@ class Session:
         return np.concatenate(rows) if rows else np.array([self.core.record])
 
     def history(self, last: Evaluated | None) -> History:
-        """Return everything so far, with an evaluation of the last iterate where there is one."""
+        """Return the history up to now, with an evaluation of the last iterate if there is one."""
         evaluated = self.evaluated if last is None or self.is_evaluated else [*self.evaluated, last]
         columns: dict[str, Any] = dict(zip(EVERY_ITERATION, self.records().T.copy(), strict=True))
         columns["trials"] = columns["trials"].astype(np.int64)
