@@ -100,7 +100,7 @@ Wide<T> evaluate(const Problem<T>& p, const Choice& choice, const Derivatives<T>
                           choice.inner ? &inner : nullptr, choice.second_loss ? &loss : nullptr};
   Workspace<T> workspace;
   const BlockPlan usual = plan_blocks<T>(p.net, p.samples(), costs.kept_per_sample());
-  return AdjointSweep<T>(p.net, p.controls.data(), p.X.data(), p.samples(), costs, out, workspace,
+  return AdjointSweep<T>(p.net, p.controls.data(), {p.net, p.X.data()}, p.samples(), costs, out, workspace,
                          plan ? *plan : usual)
       .run();
 }
@@ -108,7 +108,7 @@ Wide<T> evaluate(const Problem<T>& p, const Choice& choice, const Derivatives<T>
 Result<double> differentiate(const Problem<double>& p, const Choice& choice,
                              const BlockPlan* plan = nullptr) {
   Result<double> r{0, std::vector<double>(p.controls.size(), 7), std::vector<double>(p.X.size(), 7)};
-  r.value = evaluate<double>(p, choice, {.controls = r.controls.data(), .inputs = r.inputs.data()}, plan);
+  r.value = evaluate<double>(p, choice, {.controls = r.controls.data(), .rows = r.rows.data()}, plan);
   return r;
 }
 
@@ -136,7 +136,7 @@ double complex_step_error(const Problem<double>& p, const Choice& choice, Draw& 
   for (const Part& part : p.net.parts)
     if (part.place.size() > 0 && (part.role != Role::steps || p.net.learns_steps))
       check(q.controls, exact.controls, part.place);
-  check(q.X, exact.inputs, {0, static_cast<Index>(p.X.size())});
+  check(q.X, exact.rows, {0, static_cast<Index>(p.X.size())});
   return largest;
 }
 
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(dual_inputs_give_the_derivative_of_the_gradient_by_the_inpu
       }
     };
     compare(d.controls, c.controls);
-    compare(d.inputs, c.inputs);
+    compare(d.rows, c.rows);
     BOOST_TEST(error <= 1e-11 * largest, "network " << n);
   }
 }

@@ -50,7 +50,8 @@ def prune(net: SomeFlow, u: Controls) -> tuple[SomeFlow, Controls]:
 
     One layer is kept where all steps are 0. Shared controls are removed with the last layer that uses them. A
     feed-forward network has no steps and is returned unchanged. `saving` counts the layers
-    beforehand.
+    beforehand. A network with inputs of zero hold takes those of the layers that are kept; with a linear hold it can
+    lose no layer, because inputs go on from one layer to the next.
 
     Parameters
     ----------
@@ -76,6 +77,8 @@ def prune(net: SomeFlow, u: Controls) -> tuple[SomeFlow, Controls]:
     """
     net._vector(u)
     kept = _kept_layers(net, u)
+    if net.n_inputs and net.input_hold == "linear" and len(kept) < net.n_layers:
+        raise ValueError("prune takes networks whose inputs have input_hold='zero', or no inputs, got 'linear'")
     kept_sets, sets = kept, None
     if net.control_intervals is not None:
         kept_sets, renumbered = np.unique(np.array(net.layer_sets)[kept], return_inverse=True)

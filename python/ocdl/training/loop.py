@@ -74,6 +74,7 @@ def train(
     tol: float = 1e-10,
     rtol: float = 0.0,
     sample_weight: ArrayLike | None = None,
+    inputs: ArrayLike | None = None,
     freeze: Iterable[str] = (),
     validation: tuple[ArrayLike, Any] | Rows | Validation | None = None,
     eval_every: int | Sequence[int] = 50,
@@ -112,6 +113,8 @@ def train(
         The training ends when an iteration lowers the loss by at most this fraction of it; 0: never. Not checked with
         optimisers whose loss may rise (`Adam`, `GradientDescent`).
     sample_weight : array_like of shape (samples,), optional
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `Network.forward`, of a network with inputs.
     freeze : collection of {"K", "b", "h", "W", "mu"}
         Parts of the controls that stay as they are. The fixed classifier of the paper is ``freeze=("W", "mu")``.
     validation : (X, y), RowSource or Validation, optional
@@ -171,7 +174,9 @@ def train(
         progress = checks.boolean(progress, "progress")
         net._require_fit(objective)
         vector = _start_of(net, u)
-        problem = Problem.from_arguments(ranks, net, X, y, objective, sample_weight, held_out, freeze, tol, rtol)
+        problem = Problem.from_arguments(
+            ranks, net, X, y, objective, sample_weight, inputs, held_out, freeze, tol, rtol
+        )
         stages = stages_of(optimiser)
         require_memory(net, len(problem.data), [method for method, _ in stages])
         if any(isinstance(method, NewtonCG) for method, _ in stages):

@@ -46,16 +46,17 @@ class Problem:
         y: Any,
         objective: Objective,
         sample_weight: ArrayLike | None,
+        inputs: ArrayLike | None,
         validation: Validation | None,
         freeze: Iterable[str],
         tol: float,
         rtol: float,
     ) -> Problem:
         """Check the arguments; errors name them."""
-        data = _make_data(ranks, net, objective, X, y, sample_weight, "X")
+        data = _make_data(ranks, net, objective, X, y, sample_weight, inputs, "X")
         val_data = None
         if validation is not None:
-            given = validation.X, validation.y, validation.sample_weight
+            given = validation.X, validation.y, validation.sample_weight, validation.inputs
             try:
                 val_data = _make_data(ranks, net, objective, *given, "the X of validation")
             except (TypeError, ValueError) as error:
@@ -110,10 +111,12 @@ class Problem:
             raise MemoryError(f"the vectors of {optimiser} need {size}, which the system refuses") from error
 
 
-def _make_data(ranks: Ranks, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, name: str) -> Data:
+def _make_data(
+    ranks: Ranks, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, inputs: Any, name: str
+) -> Data:
     if not is_source(X):
-        return ArrayData(net, objective, X, y, sample_weight, ranks.min_rows)
-    for other, given in (("y", y), ("sample_weight", sample_weight)):
+        return ArrayData(net, objective, X, y, sample_weight, inputs, ranks.min_rows)
+    for other, given in (("y", y), ("sample_weight", sample_weight), ("inputs", inputs)):
         if given is not None:
             raise TypeError(f"{other} must be left out with a source, whose rows carry it")
     return SourceData(net, objective, X, ranks, name)
