@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(a_component_that_moves_as_an_input_does_gives_the_same_stat
     std::fill(q.controls.begin(), q.controls.end(), 0.0);
     for (Index j = 0; j < 4; ++j) {
       const auto from = p.net.split(p.controls.data()).at(j, 0).matrix(0, 3, 5);
-      const auto to = q.net.split(q.controls.data()).at(j, 0).matrix(0, 4, 5);
+      auto to = q.net.split(q.controls.data()).at(j, 0).matrix(0, 4, 5);
       to.topRows(3) = from;
       to(3, 0) = slope;
       p.net.split(p.controls.data()).h(j) = q.net.split(q.controls.data()).h(j) = h;
