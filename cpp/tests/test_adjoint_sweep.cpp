@@ -104,9 +104,10 @@ BOOST_AUTO_TEST_CASE(it_is_the_complex_step_on_six_hundred_networks_with_cotange
     const Problem<double> p = draw.problem(net, draw.whole(1, 40));
     const Cotangents cotangents = random_cotangents(p, draw);
     const double error = complex_step_error(p, cotangents, draw);
-    BOOST_TEST(error <= (is_explicit ? 1e-12 : 1e-11), "network " << n << ": " << tableau << ", "
-                                                                  << net.layers << " layers, dimension "
-                                                                  << net.dim << ": " << error);
+    BOOST_TEST(error <= (is_explicit ? 1e-12 : 1e-11),
+               "network " << n << ": " << tableau << ", " << net.layers << " layers, dimension " << net.dim
+                          << ", " << traits_of(net.field_kind).name << ", " << net.inputs
+                          << " inputs: " << error);
     double& worst = is_explicit ? worst_explicit : worst_implicit;
     worst = std::max(worst, error);
   }

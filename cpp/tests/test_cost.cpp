@@ -15,7 +15,7 @@ template <class T>
 class RunningCost : public Cost<T> {
  public:
   explicit RunningCost(const Network& net)
-      : layers_(net.layers), plane_size_(net.dim * tile_width<T>), learns_steps_(net.learns_steps) {}
+      : layers_(net.layers), plane_size_(net.rows() * tile_width<T>), learns_steps_(net.learns_steps) {}
 
   CostNeeds needs() const override {
     return {.concerns_stages = true, .adds_control_gradient = true, .scratch_size = plane_size_ + layers_};
@@ -34,7 +34,7 @@ class RunningCost : public Cost<T> {
   void add_stage_cotangent(const CostBlock<T>& at, Index, Index i, const Stages<T>& stages,
                            LinearCombination<T>& g) const override {
     if (at.net.weight(i) == 0) return;
-    const Plane<T> s(at.scratch, at.net.dim, at.own.block_tiles);
+    const Plane<T> s(at.scratch, at.net.rows(), at.own.block_tiles);
     for (Index t = at.own.range().begin; t < at.own.range().end; ++t) {
       s.tile(t) = T(2 * at.net.weight(i)) * stages.value(i).tile(t);
       s.tile(t).rightCols(tile_width<T> - at.samples_in(t)).setZero();
@@ -66,20 +66,21 @@ class InnerLayersCost : public Cost<T> {
 
   void evaluate(const CostBlock<T>& at) const override {
     for (Index t = at.own.range().begin; t < at.own.range().end; ++t) {
-      const Index count = at.samples_in(t);
-      at.values[t] += Wide<T>(T(0.5) * at.trajectory.state(3).tile(t).leftCols(count).square().sum());
-      at.values[t] += Wide<T>(at.trajectory.state(7).tile(t).leftCols(count).cube().sum());
+      const Index dim = at.net.dim, count = at.samples_in(t);
+      at.values[t] +=
+          Wide<T>(T(0.5) * at.trajectory.state(3).tile(t).topLeftCorner(dim, count).square().sum());
+      at.values[t] += Wide<T>(at.trajectory.state(7).tile(t).topLeftCorner(dim, count).cube().sum());
     }
   }
   void add_state_cotangent(const CostBlock<T>& at, Index j, const Plane<T>& p) const override {
     if (j != 3 && j != 7) return;
     const Plane<T> y = at.trajectory.state(j).slice(at.own);
     for (Index t = 0; t < p.tiles(); ++t) {
-      const Index count = at.samples_in(at.own.first + t);
+      const Index dim = at.net.dim, count = at.samples_in(at.own.first + t);
       if (j == 3)
-        p.tile(t).leftCols(count) += y.tile(t).leftCols(count);
+        p.tile(t).topLeftCorner(dim, count) += y.tile(t).topLeftCorner(dim, count);
       else
-        p.tile(t).leftCols(count) += T(3) * y.tile(t).leftCols(count).square();
+        p.tile(t).topLeftCorner(dim, count) += T(3) * y.tile(t).topLeftCorner(dim, count).square();
     }
   }
 };

@@ -31,7 +31,7 @@ def network(
 def samples_of(net: Network, samples: int = 9, seed: int = 0) -> tuple[ocdl.Controls, Array, Array, Array]:
     """Tame controls, X, inputs and targets."""
     rng = np.random.default_rng(seed)
-    u = net.from_vector(0.2 * rng.normal(size=net.n_controls))
+    u = net.from_vector((0.05 if net.degree == 2 else 0.2) * rng.normal(size=net.n_controls))
     u.h[...] = rng.uniform(0.5, 1.5, net.n_layers) / net.n_layers
     times = net.n_layers + (net.input_hold == "linear")
     X, inputs = rng.normal(size=(samples, 2)), rng.normal(size=(samples, times, net.n_inputs))
