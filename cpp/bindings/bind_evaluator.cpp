@@ -59,7 +59,7 @@ AnyEvaluator callback_loss_evaluator(const Network& net, const Given<T>& X, cons
     const py::gil_scoped_acquire hold;
     return score(table(outputs, count)).template cast<double>();
   };
-  const T* inputs = view(X, samples * net.features, "X");
+  const T* inputs = view(X, samples * net.row_size(), "X");
   return AnyEvaluator(std::unique_ptr<Evaluator<T>>(new CallbackLossEvaluator<T>(
                           net, inputs, samples, penalties.regulariser, std::move(loss))),
                       py::make_tuple(X));
@@ -119,7 +119,7 @@ AnyEvaluator shards_evaluator(const Network& net, const Given<T>& X, const py::o
                               Index all_rows, const std::optional<py::function>& add_up,
                               const std::optional<py::function>& loss_of_rows) {
   const Index samples = X.shape(0);
-  const Data<T> data{{view(X, samples * net.features, "X"), net.features},
+  const Data<T> data{{view(X, samples * net.row_size(), "X"), net.row_size()},
                      loss_of_rows ? Targets<T>{} : view_targets<T>(objective.loss, net.outputs, y, samples),
                      view(weights, samples, "sample_weight"),
                      samples};

@@ -78,7 +78,7 @@ void add_gradient(const Problem<double>& p, Hash& hash) {
     const Result<T> r = gradient_of(q, plan);
     hash.add(&r.value, 1);
     hash.add(r.controls);
-    hash.add(r.inputs);
+    hash.add(r.rows);
   }
 }
 

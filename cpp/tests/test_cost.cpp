@@ -16,7 +16,7 @@ template <class T>
 class RunningCost : public Cost<T> {
  public:
   explicit RunningCost(const Network& net)
-      : layers_(net.layers), plane_size_(net.dim * tile_width<T>), learns_steps_(net.learns_steps) {}
+      : layers_(net.layers), plane_size_(net.rows() * tile_width<T>), learns_steps_(net.learns_steps) {}
 
   CostNeeds needs() const override {
     return {.concerns_stages = true, .adds_control_gradient = true, .scratch_size = plane_size_ + layers_};
@@ -35,7 +35,7 @@ class RunningCost : public Cost<T> {
   void add_stage_cotangent(const CostBlock<T>& at, Index, Index i, const Stages<T>& stages,
                            LinearCombination<T>& g) const override {
     if (at.net.weight(i) == 0) return;
-    const Plane<T> s(at.scratch, at.net.dim, at.own.block_tiles);
+    const Plane<T> s(at.scratch, at.net.rows(), at.own.block_tiles);
     for (Index t = at.own.range().begin; t < at.own.range().end; ++t) {
       s.tile(t) = T(2 * at.net.weight(i)) * stages.value(i).tile(t);
       s.tile(t).rightCols(tile_width<T> - at.samples_in(t)).setZero();
@@ -67,20 +67,21 @@ class InnerLayersCost : public Cost<T> {
 
   void evaluate(const CostBlock<T>& at) const override {
     for (Index t = at.own.range().begin; t < at.own.range().end; ++t) {
-      const Index count = at.samples_in(t);
-      at.values[t] += Wide<T>(T(0.5) * at.trajectory.state(3).tile(t).leftCols(count).square().sum());
-      at.values[t] += Wide<T>(at.trajectory.state(7).tile(t).leftCols(count).cube().sum());
+      const Index dim = at.net.dim, count = at.samples_in(t);
+      at.values[t] +=
+          Wide<T>(T(0.5) * at.trajectory.state(3).tile(t).topLeftCorner(dim, count).square().sum());
+      at.values[t] += Wide<T>(at.trajectory.state(7).tile(t).topLeftCorner(dim, count).cube().sum());
     }
   }
   void add_state_cotangent(const CostBlock<T>& at, Index j, const Plane<T>& p) const override {
     if (j != 3 && j != 7) return;
     const Plane<T> y = at.trajectory.state(j).slice(at.own);
     for (Index t = 0; t < p.tiles(); ++t) {
-      const Index count = at.samples_in(at.own.first + t);
+      const Index dim = at.net.dim, count = at.samples_in(at.own.first + t);
       if (j == 3)
-        p.tile(t).leftCols(count) += y.tile(t).leftCols(count);
+        p.tile(t).topLeftCorner(dim, count) += y.tile(t).topLeftCorner(dim, count);
       else
-        p.tile(t).leftCols(count) += T(3) * y.tile(t).leftCols(count).square();
+        p.tile(t).topLeftCorner(dim, count) += T(3) * y.tile(t).topLeftCorner(dim, count).square();
     }
   }
 };
@@ -101,7 +102,7 @@ Wide<T> evaluate(const Problem<T>& p, const Choice& choice, const Derivatives<T>
                           choice.inner ? &inner : nullptr, choice.second_loss ? &loss : nullptr};
   Workspace<T> workspace;
   const BlockPlan usual = plan_blocks<T>(p.net, p.samples(), costs.kept_per_sample());
-  return AdjointSweep<T>(p.net, p.controls.data(), p.X.data(), p.samples(), costs, out, workspace,
+  return AdjointSweep<T>(p.net, p.controls.data(), {p.net, p.X.data()}, p.samples(), costs, out, workspace,
                          plan ? *plan : usual)
       .run();
 }
@@ -109,7 +110,7 @@ Wide<T> evaluate(const Problem<T>& p, const Choice& choice, const Derivatives<T>
 Result<double> differentiate(const Problem<double>& p, const Choice& choice,
                              const BlockPlan* plan = nullptr) {
   Result<double> r{0, std::vector<double>(p.controls.size(), 7), std::vector<double>(p.X.size(), 7)};
-  r.value = evaluate<double>(p, choice, {.controls = r.controls.data(), .inputs = r.inputs.data()}, plan);
+  r.value = evaluate<double>(p, choice, {.controls = r.controls.data(), .rows = r.rows.data()}, plan);
   return r;
 }
 
@@ -138,7 +139,7 @@ double complex_step_error(const Problem<double>& p, const Choice& choice, Draw& 
   for (const Part& part : p.net.parts)
     if (part.place.size() > 0 && (part.role != Role::steps || p.net.learns_steps))
       check(q.controls, exact.controls, part.place);
-  check(q.X, exact.inputs, {0, static_cast<Index>(p.X.size())});
+  check(q.X, exact.rows, {0, static_cast<Index>(p.X.size())});
   return largest;
 }
 
@@ -236,7 +237,7 @@ BOOST_AUTO_TEST_CASE(dual_inputs_give_the_derivative_of_the_gradient_by_the_inpu
       }
     };
     compare(d.controls, c.controls);
-    compare(d.inputs, c.inputs);
+    compare(d.rows, c.rows);
     BOOST_TEST(error <= 1e-11 * largest, "network " << n);
   }
 }

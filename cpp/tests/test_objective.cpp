@@ -48,7 +48,7 @@ double complex_step_error(const Problem<double>& p, Draw& draw) {
   for (const Part& part : p.net.parts)
     if (part.role != Role::steps || p.net.learns_steps)
       check(q.controls, exact.controls, part.place.begin, part.place.end);
-  check(q.X, exact.inputs, 0, static_cast<Index>(q.X.size()));
+  check(q.X, exact.rows, 0, static_cast<Index>(q.X.size()));
   return worst;
 }
 

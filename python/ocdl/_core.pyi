@@ -63,6 +63,8 @@ class Network(metaclass=pybind11_type):
         field: str,
         width: int,  # of the fields that have one, else 0; the same holds for the degree
         degree: int,
+        inputs: int,
+        linear_inputs: bool,  # between those of two layers, else constant within a layer
         layer_sets: Sequence[int],  # the set of the field's controls of each layer; empty: each has its own
     ) -> None: ...
     # (name, role, names of the axes, shape) of each part of the controls
@@ -71,6 +73,11 @@ class Network(metaclass=pybind11_type):
     # How each part of the field starts: (distribution, size, size where the start is scaled to the dimension)
     @property
     def starts(self) -> dict[str, tuple[str, float, float]]: ...
+    @property
+    def inputs(self) -> int: ...
+    # Numbers of a sample in the rows of X: its features, then the inputs of the layers. Gradients by X have as many.
+    @property
+    def row_size(self) -> int: ...
     @property
     def is_implicit(self) -> bool: ...
 
@@ -141,7 +148,7 @@ def activation_derivatives(
 
 # name -> (the field that it is after a linear map of its controls, or itself; whether it needs an even dimension; the
 # option that it requires, "width", "degree" or "")
-def fields() -> dict[str, tuple[str, bool, str]]: ...
+def fields() -> dict[str, tuple[str, bool, str, bool]]: ...
 
 # Index of the first such entry of the flat array, or -1.
 @overload

@@ -24,8 +24,7 @@ template <class T>
 class JumpCost : public Cost<T> {
  public:
   /// `scale` multiplies a jump in its cotangent.
-  JumpCost(const Network& net, const std::vector<Index>& next_window, const std::vector<T>& states,
-           double scale)
+  JumpCost(const Network& net, const std::vector<Index>& next_window, const RowTable<T>& states, double scale)
       : dim_(net.dim),
         layers_(net.layers),
         next_window_(next_window),
@@ -40,8 +39,7 @@ class JumpCost : public Cost<T> {
     const Range rows = at.rows();
     plane_to_rows<T>(y, rows.size(), dim_, jump(rows.begin));
     for (Index i = rows.begin; i < rows.end; ++i)
-      for (Index f = 0; f < dim_; ++f)
-        jump(i)[f] = next(i) < 0 ? T(0) : jump(i)[f] - states_[static_cast<std::size_t>(next(i) * dim_ + f)];
+      for (Index f = 0; f < dim_; ++f) jump(i)[f] = next(i) < 0 ? T(0) : jump(i)[f] - states_.row(next(i))[f];
   }
 
   void add_state_cotangent(const CostBlock<T>& at, Index j, const Plane<T>& p) const override {
@@ -69,7 +67,7 @@ class JumpCost : public Cost<T> {
  private:
   Index dim_, layers_;
   const std::vector<Index>& next_window_;
-  const std::vector<T>& states_;
+  RowTable<T> states_;
   double scale_;
   mutable std::vector<T> jumps_;  ///< each row is written by the thread that has the sample
 
@@ -78,30 +76,38 @@ class JumpCost : public Cost<T> {
 };
 
 /// Samples in memory whose initial states are learned: the vector is that of the controls, followed by the
-/// states S, (samples, dim).
-///     J(u, S) = J(u) from S on + lambda / (2 m) sum_i w_i |s_i - x_i|^2 + rho / (2 m) sum_i |y_i[N] -
-///     s_n(i)|^2
+/// states S, (samples, dim). With J(u) of samples that start from S,
+///     J(u, S) = J(u) + lambda/(2 m) sum_i w_i |s_i - x_i|^2 + rho/(2 m) sum_i |y_i[N] - s_n(i)|^2.
 template <class T>
 class InitialStatesEvaluator : public Evaluator<T> {
  public:
-  /// Entries of X that are NaN are not observed.
+  /// Features that are NaN are not observed.
   InitialStatesEvaluator(const Network& net, const Data<T>& data, const Objective& objective,
                          InitialStateWeights weights)
-      : net_(with_whole_states(net)),
+      : features_(net.features),
+        net_(with_whole_states(net)),
         weights_(std::move(weights)),
         data_(data),
-        states_(static_cast<std::size_t>(data.samples * net.dim)),
-        jumps_(net_, weights_.next_window, states_, weights_.continuity / static_cast<double>(data.samples)),
-        samples_(net_, from(data, states_), objective, weights_.next_window.empty() ? nullptr : &jumps_) {}
+        rows_(static_cast<std::size_t>(data.samples * net_.row_size())),
+        gradient_(rows_.size()),
+        jumps_(net_, weights_.next_window, table(), weights_.continuity / static_cast<double>(data.samples)),
+        samples_(net_, {table(), data.targets, data.weights, data.samples}, objective,
+                 weights_.next_window.empty() ? nullptr : &jumps_) {
+    for (Index i = 0; i < data.samples; ++i)
+      std::copy(data.X.row(i) + features_, data.X.row(i + 1), row(rows_, i) + net_.dim);
+  }
 
-  Index size() const override { return net_.control_size() + static_cast<Index>(states_.size()); }
+  Index size() const override { return net_.control_size() + data_.samples * net_.dim; }
 
   double differentiate(const T* vector, const Derivatives<T>& derivatives, std::int64_t batch) override {
     if (derivatives.known_finite) *derivatives.known_finite = false;
     take_states(vector);
-    T* by_states = derivatives.controls ? derivatives.controls + net_.control_size() : nullptr;
-    double value =
-        samples_.differentiate(vector, {.controls = derivatives.controls, .inputs = by_states}, batch);
+    T* gradient = derivatives.controls;
+    double value = samples_.differentiate(
+        vector, {.controls = gradient, .rows = gradient ? gradient_.data() : nullptr}, batch);
+    T* by_states = gradient ? gradient + net_.control_size() : nullptr;
+    for (Index i = 0; by_states && i < data_.samples; ++i)
+      std::copy_n(row(gradient_, i), net_.dim, by_states + i * net_.dim);
     value += add_distance(by_states);
     return weights_.next_window.empty() ? value : value + jumps_.add_gradient(by_states);
   }
@@ -118,36 +124,35 @@ class InitialStatesEvaluator : public Evaluator<T> {
   }
 
  private:
+  Index features_;
   Network net_;
   InitialStateWeights weights_;
   Data<T> data_;
-  std::vector<T> states_;
+  std::vector<T> rows_, gradient_;  ///< of each sample its state, followed by its inputs
   JumpCost<T> jumps_;
   SamplesEvaluator<T> samples_;
 
-  static Data<T> from(Data<T> data, const std::vector<T>& states) {
-    data.X = {states.data(), static_cast<Index>(states.size()) / data.samples};
-    return data;
-  }
+  RowTable<T> table() const { return {rows_.data(), net_.row_size()}; }
+  T* row(std::vector<T>& rows, Index i) const { return rows.data() + i * net_.row_size(); }
 
   void take_states(const T* vector) {
     samples_.set_stop_source(this->stop_source_);
-    std::copy_n(vector + net_.control_size(), states_.size(), states_.begin());
+    for (Index i = 0; i < data_.samples; ++i)
+      std::copy_n(vector + net_.control_size() + i * net_.dim, net_.dim, row(rows_, i));
   }
 
-  /// lambda / (2 m) sum_i w_i |s_i - x_i|^2, and unless null its gradient.
+  /// lambda/(2 m) sum_i w_i |s_i - x_i|^2, and unless null its gradient.
   double add_distance(T* by_states) const {
     const double scale = weights_.observed / static_cast<double>(data_.samples);
     double sum = 0;
     for (Index i = 0; i < data_.samples; ++i)
-      for (Index f = 0; f < data_.X.width; ++f) {
-        const Index n = i * net_.dim + f;
+      for (Index f = 0; f < features_; ++f) {
         const double observed = static_cast<double>(data_.X.row(i)[f]),
-                     distance = static_cast<double>(states_[static_cast<std::size_t>(n)]) - observed;
+                     distance = static_cast<double>(table().row(i)[f]) - observed;
         if (std::isnan(observed)) continue;
         const double weighted = scale * data_.weight(i) * distance;
         sum = fma(weighted, distance, sum);
-        if (by_states) by_states[n] += T(weighted);
+        if (by_states) by_states[i * net_.dim + f] += T(weighted);
       }
     return 0.5 * sum;
   }

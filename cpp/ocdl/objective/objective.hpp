@@ -162,7 +162,7 @@ void add_up_losses(const Network& net, const T* controls, const Data<S>& data, c
                    const Derivatives<T>& out, Workspace<T>& workspace, const BlockPlan& plan,
                    bool gauss_newton = false) {
   const LossCost<T, S> cost(net.outputs, data, objective.loss, data.scale(objective.mean), gauss_newton);
-  AdjointSweep<T>(net, controls, data.X.data, data.samples, {&cost}, out, workspace, plan).add_up();
+  AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost}, out, workspace, plan).add_up();
 }
 
 /// J and its derivatives: forward, losses and, where derivatives are wanted, backward, block by block.
@@ -174,7 +174,7 @@ Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<
                               const Cost<T>* more_cost = nullptr) {
   const double scale = data.scale(objective.mean);
   const LossCost<T, S> cost(net.outputs, data, objective.loss, scale);
-  Wide<T> value = scale * AdjointSweep<T>(net, controls, data.X.data, data.samples, {&cost, more_cost},
+  Wide<T> value = scale * AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost, more_cost},
                                           derivatives, workspace, plan)
                               .run();
   if (objective.regulariser.none()) return value;

@@ -21,13 +21,22 @@ class WindowData(ArrayData):
     """Arrays of samples that start where the training learns it; entries of X that are NaN start at 0."""
 
     def __init__(
-        self, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, initial_states: InitialStates
+        self,
+        net: Network,
+        objective: Objective,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        inputs: Any,
+        initial_states: InitialStates,
     ) -> None:
         if objective._loss.is_custom:
             raise ValueError("initial_states needs a loss of ocdl; a custom loss cannot be combined with it")
         observed = validation.plain_array(X, "X", net.dtype)
-        super().__init__(net, objective, np.where(np.isnan(observed), net.dtype.type(0), observed), y, sample_weight, 1)
-        self._observed, self._options = observed, initial_states
+        filled = np.where(np.isnan(observed), net.dtype.type(0), observed)
+        super().__init__(net, objective, filled, y, sample_weight, inputs, 1)
+        self._observed, self._options = self.X.copy(), initial_states
+        self._observed[:, : net.n_features] = observed
         self._windows = initial_states._windows(len(self))
 
     def evaluator(self, core_objective: _core.Objective) -> _core.Evaluator:
@@ -45,8 +54,12 @@ class WindowData(ArrayData):
 
     def initial_states(self) -> FloatArray:
         states = np.zeros((len(self), self.net.dim), self.net.dtype)
-        states[:, : self.net.n_features] = self.X
+        states[:, : self.net.n_features] = self.X[:, : self.net.n_features]
         return states
+
+    def rows_from(self, states: FloatArray) -> FloatArray:
+        """Return the rows of the network with whole states: these states, and the inputs."""
+        return np.concatenate([states, self.X[:, self.net.n_features :]], axis=1)
 
     def digest(self, ranks: Ranks) -> str:
         own = f"{super().digest(ranks)} {np.flatnonzero(np.isnan(self._observed)).tolist()}"

@@ -49,7 +49,9 @@ def prune(net: SomeFlow, u: Controls) -> tuple[SomeFlow, Controls]:
     """Return a network and controls without the layers whose step is 0; the outputs are the same to the last bit.
 
     One layer is kept where all steps are 0. Shared controls are removed with the last layer that uses them. A
-    feed-forward network has no steps and keeps its layers. `saving` counts the layers beforehand.
+    feed-forward network has no steps and keeps its layers. `saving` counts the layers beforehand. A network with inputs
+    of zero hold takes those of the layers that are kept; with a linear hold it can lose no layer, because inputs go on
+    from one layer to the next.
 
     Of the field "mlp" the hidden units go whose column of V is 0 in all layers, as `GroupL1` leaves them; one stays.
     Outputs then agree up to roundoff, because sums have other lengths.
@@ -78,6 +80,8 @@ def prune(net: SomeFlow, u: Controls) -> tuple[SomeFlow, Controls]:
     """
     net._vector(u)
     kept = _kept_layers(net, u)
+    if net.n_inputs and net.input_hold == "linear" and len(kept) < net.n_layers:
+        raise ValueError("prune takes networks whose inputs have input_hold='zero', or no inputs, got 'linear'")
     kept_sets, sets = kept, None
     if net.control_intervals is not None:
         kept_sets, renumbered = np.unique(np.array(net.layer_sets)[kept], return_inverse=True)

@@ -76,6 +76,7 @@ def train(
     tol: float = 1e-10,
     rtol: float = 0.0,
     sample_weight: ArrayLike | None = None,
+    inputs: ArrayLike | None = None,
     freeze: Iterable[str] = (),
     initial_states: InitialStates | None = None,
     validation: tuple[ArrayLike, Any] | Rows | Validation | None = None,
@@ -115,6 +116,8 @@ def train(
         The training ends when an iteration lowers the loss by at most this fraction of it; 0: never. Not checked with
         optimisers whose loss may rise (`Adam`, `GradientDescent`).
     sample_weight : array_like of shape (samples,), optional
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `Network.forward`, of a network with inputs.
     freeze : collection of {"K", "b", "h", "W", "mu"}
         Parts of the controls that stay as they are. The fixed classifier of the paper is ``freeze=("W", "mu")``.
     initial_states : InitialStates, optional
@@ -177,7 +180,7 @@ def train(
         net._require_fit(objective)
         vector = _start_of(net, u)
         problem = Problem.from_arguments(
-            ranks, net, X, y, objective, sample_weight, held_out, freeze, tol, rtol, initial_states
+            ranks, net, X, y, objective, sample_weight, inputs, held_out, freeze, tol, rtol, initial_states
         )
         stages = stages_of(optimiser)
         states = problem.data.initial_states()

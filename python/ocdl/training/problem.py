@@ -49,6 +49,7 @@ class Problem:
         y: Any,
         objective: Objective,
         sample_weight: ArrayLike | None,
+        inputs: ArrayLike | None,
         validation: Validation | None,
         freeze: Iterable[str],
         tol: float,
@@ -57,12 +58,12 @@ class Problem:
     ) -> Problem:
         """Check the arguments; errors name them."""
         if initial_states is None:
-            data = _make_data(ranks, net, objective, X, y, sample_weight, "X")
+            data = _make_data(ranks, net, objective, X, y, sample_weight, inputs, "X")
         else:
-            data = _make_windows(ranks, net, objective, X, y, sample_weight, initial_states)
+            data = _make_windows(ranks, net, objective, X, y, sample_weight, inputs, initial_states)
         val_data = None
         if validation is not None:
-            given = validation.X, validation.y, validation.sample_weight
+            given = validation.X, validation.y, validation.sample_weight, validation.inputs
             try:
                 val_data = _make_data(ranks, net, objective, *given, "the X of validation")
             except (TypeError, ValueError) as error:
@@ -117,17 +118,26 @@ class Problem:
             raise MemoryError(f"the vectors of {optimiser} need {size}, which the system refuses") from error
 
 
-def _make_data(ranks: Ranks, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, name: str) -> Data:
+def _make_data(
+    ranks: Ranks, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, inputs: Any, name: str
+) -> Data:
     if not is_source(X):
-        return ArrayData(net, objective, X, y, sample_weight, ranks.min_rows)
-    for other, given in (("y", y), ("sample_weight", sample_weight)):
+        return ArrayData(net, objective, X, y, sample_weight, inputs, ranks.min_rows)
+    for other, given in (("y", y), ("sample_weight", sample_weight), ("inputs", inputs)):
         if given is not None:
             raise TypeError(f"{other} must be left out with a source, whose rows carry it")
     return SourceData(net, objective, X, ranks, name)
 
 
 def _make_windows(
-    ranks: Ranks, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, initial_states: InitialStates
+    ranks: Ranks,
+    net: Network,
+    objective: Objective,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    inputs: Any,
+    initial_states: InitialStates,
 ) -> Data:
     if not isinstance(initial_states, InitialStates):
         given = checks.format_with_type(initial_states)
@@ -136,7 +146,7 @@ def _make_windows(
         raise TypeError("initial_states needs X in memory: the states of a RowSource are not learned")
     if ranks.size > 1:
         raise ValueError("initial_states needs all samples on one rank: leave communicator out")
-    return WindowData(net, objective, X, y, sample_weight, initial_states)
+    return WindowData(net, objective, X, y, sample_weight, inputs, initial_states)
 
 
 def _resolve_frozen_parts(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from ocdl import _core
 from ocdl.base.validation import FloatArray
 from ocdl.data.data import Data
+from ocdl.data.window_data import WindowData
 from ocdl.model import overflow
 from ocdl.model.controls import Controls
 from ocdl.training.history import EVERY_ITERATION, History
@@ -189,8 +190,8 @@ class Session:
         core_network, own = self.problem.net._core_network, None
         controls, states = self.split(vector)
         chunks = data.chunks()
-        if states is not None and data is self.problem.data:
-            core_network, chunks = _core.with_whole_states(core_network), iter([(0, states)])
+        if states is not None and isinstance(data, WindowData):
+            core_network, chunks = _core.with_whole_states(core_network), iter([(0, data.rows_from(states))])
         for first, rows in chunks:
             own = own or search(core_network, controls._vector, rows, first)
         return next((reason for reason in self.ranks.allgather(own) if reason is not None), None)
