@@ -23,6 +23,7 @@ from ocdl.depth.pruning import PruningSummary
 from ocdl.files import load, save
 from ocdl.model.controls import Controls, Part
 from ocdl.model.objective import Objective
+from ocdl.model.observations import Observations
 from ocdl.model.penalties import L1, EvenSteps, Penalty, Tikhonov, TimeSmoothness
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau, tableaux
@@ -60,6 +61,7 @@ __all__ = [
     "ODEClassifier",
     "ODERegressor",
     "Objective",
+    "Observations",
     "Part",
     "Penalty",
     "PruningSummary",

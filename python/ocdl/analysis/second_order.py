@@ -36,7 +36,7 @@ def hessian_product(
     ----------
     u : Controls
     X : array_like of shape (samples, features)
-    y : array_like of shape (samples,) or (samples, outputs)
+    y : array_like of shape (samples,) or (samples, outputs), or Observations
         The targets, as for `Network.value`.
     objective : Objective, optional
         Default: ``Objective()``.
@@ -93,7 +93,7 @@ def gauss_newton_product(
     ----------
     u : Controls
     X : array_like of shape (samples, features)
-    y : array_like of shape (samples,) or (samples, outputs)
+    y : array_like of shape (samples,) or (samples, outputs), or Observations
         The targets, as for `Network.value`.
     objective : Objective, optional
         Default: ``Objective()``.
@@ -152,7 +152,7 @@ def hamiltonian_hessian(
     ----------
     u : Controls
     X : array_like of shape (samples, features)
-    y : array_like of shape (samples,) or (samples, outputs)
+    y : array_like of shape (samples,) or (samples, outputs), or Observations
         The targets, as for `Network.value`.
     objective : Objective, optional
         Default: ``Objective()``.

@@ -19,6 +19,7 @@ from ocdl.distributed.ranks import Ranks
 from ocdl.distributed.row_distribution import RowDistribution, row_range
 from ocdl.model.custom_loss import select_rows
 from ocdl.model.objective import Objective
+from ocdl.model.observations import ObservedTargets
 from ocdl.network import Network
 
 CHUNK_BYTES = 2**23  # that a pass reads at once
@@ -56,8 +57,9 @@ class SourceData(Data):
         return bool(self._reader.is_weighted)
 
     def evaluator(self, core_objective: _core.Objective) -> _core.Evaluator:
-        net = self.net
-        row_bytes = (net.n_features + net.n_outputs + 1) * net.dtype.itemsize
+        net, observed = self.net, self._reader.observed
+        width = net.n_outputs if observed is None else observed.observed_rows.shape[1]
+        row_bytes = (net.n_features + width + 1) * net.dtype.itemsize
         make = _core.source_evaluator if net.dtype == np.float64 else _core.source_evaluator_single
         return make(
             net._core_network,
@@ -71,6 +73,7 @@ class SourceData(Data):
             self.all_rows,
             None if self.distribution is None else self.distribution.allreduce_nodes,
             self._evaluate_custom_loss if self.objective._loss.is_custom else None,
+            None if observed is None else (observed.count, observed.shared_times),
         )
 
     def chunks(self) -> Iterator[tuple[int, FloatArray]]:
@@ -89,6 +92,9 @@ class SourceData(Data):
         """Return a digest of the number of rows and of some of them."""
         digest = hashlib.sha256(f"a source of {self.all_rows} rows".encode())
         for array in self._probe(PROBES, ROWS_PER_PROBE):
+            if isinstance(array, ObservedTargets):
+                digest.update(array.times_digest())
+                array = array.observed_rows
             is_plain = isinstance(array, np.ndarray) and array.dtype.kind in "biuf"
             digest.update(np.ascontiguousarray(array).data if is_plain else repr(array).encode("utf-8", "replace"))
         return digest.hexdigest()
