@@ -21,6 +21,7 @@ from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
+from ocdl.model.observations import Observations
 
 __all__ = ["Certificate", "Check", "certify"]
 
@@ -195,6 +196,11 @@ def certify(
     True
     """
     objective = DEFAULT_OBJECTIVE if objective is None else objective
+    if isinstance(y, Observations):
+        raise ValueError(
+            "certify takes targets of the outputs at the end: Observations within the horizon change the costates on "
+            "their way, so that <p[j], v[j]> is not constant"
+        )
     case, rng = identities.Case(net, u, X, y, objective, sample_weight), random_source(random_state)
     g = case.gradient(objective)
     whole, parts = identities.taylor_tests(case, g, rng)

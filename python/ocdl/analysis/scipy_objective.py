@@ -205,7 +205,7 @@ class ScipyObjective:
 def scipy_objective(
     net: Flow,
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | Observations,
     objective: Objective | None = None,
     *,
     sample_weight: ArrayLike | None = None,

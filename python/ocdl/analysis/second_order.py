@@ -11,6 +11,7 @@ from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.objective import Objective
+from ocdl.model.observations import Observations
 
 __all__ = ["gauss_newton_product", "hamiltonian_hessian", "hessian_product"]
 
@@ -19,7 +20,7 @@ def hessian_product(
     net: Flow,
     u: Controls,
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | Observations,
     objective: Objective | None = None,
     *,
     du: Controls,
@@ -74,7 +75,7 @@ def gauss_newton_product(
     net: Flow,
     u: Controls,
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | Observations,
     objective: Objective | None = None,
     *,
     du: Controls,
@@ -130,7 +131,7 @@ def hamiltonian_hessian(
     net: Flow,
     u: Controls,
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | Observations,
     objective: Objective | None = None,
     *,
     layer: int = 0,

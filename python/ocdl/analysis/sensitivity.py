@@ -13,6 +13,7 @@ from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective, predict_class
+from ocdl.model.observations import Observations
 
 __all__ = ["MinimalPerturbation", "minimal_perturbation", "sensitivity"]
 
@@ -56,7 +57,9 @@ class MinimalPerturbation:
         return f"{found.sum()} of {len(found)} predictions can be changed{nearest}"
 
 
-def sensitivity(net: Flow, u: Controls, X: ArrayLike, y: ArrayLike, objective: Objective | None = None) -> FloatArray:
+def sensitivity(
+    net: Flow, u: Controls, X: ArrayLike, y: ArrayLike | Observations, objective: Objective | None = None
+) -> FloatArray:
     """Return the derivative of each sample's loss with respect to the sample, (samples, features).
 
     It is the costate p[0] without the weights of the mean: a large row is a sample whose loss a small perturbation

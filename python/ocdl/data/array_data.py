@@ -23,10 +23,19 @@ from ocdl.network import Network
 class ArrayData(Data):
     """Arrays of samples; `min_rows` is the least number of rows, 0 if other ranks may have all of them."""
 
-    def __init__(self, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, min_rows: int) -> None:
+    def __init__(
+        self,
+        net: Network,
+        objective: Objective,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        min_rows: int,
+        h: FloatArray | None,
+    ) -> None:
         super().__init__(net, objective)
         self.X = validation.samples(X, net.n_features, net.dtype, minimum=min_rows)
-        self.y = validated_targets(net, objective._loss, y, len(self.X))
+        self.y = validated_targets(net, objective._loss, y, len(self.X), h)
         is_mean = objective.reduction == "mean"
         self.sample_weight = validation.weights(
             sample_weight, len(self.X), net.dtype, are_all=min_rows > 0, mean=is_mean
@@ -57,10 +66,13 @@ class ArrayData(Data):
         if not loss.is_custom:
             return _core.samples_evaluator(core_network, X, y, weights, core_objective)
         on_samples = self.objective._on_samples(y, weights, len(X))
-        observed = y if isinstance(y, ObservedTargets) else None
         return _core.callback_loss_evaluator(
-            core_network, X, core_objective, on_samples.evaluate, on_samples.score, observed
+            core_network, X, core_objective, on_samples.evaluate, on_samples.score, self.observed
         )
+
+    @property
+    def observed(self) -> ObservedTargets | None:
+        return self.y if isinstance(self.y, ObservedTargets) else None
 
     def chunks(self) -> Iterator[tuple[int, FloatArray]]:
         yield self.first_row, self.X

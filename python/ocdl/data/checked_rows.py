@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ocdl.base import validation
+from ocdl.base.validation import FloatArray
 from ocdl.data.data import Samples
 from ocdl.data.prefetcher import RowRanges
 from ocdl.data.row_source import Rows
@@ -19,8 +20,9 @@ from ocdl.network import Network
 class CheckedRows:
     """The rows of a source for one network and objective; messages call it `title`."""
 
-    def __init__(self, source: Rows, net: Network, objective: Objective, title: str) -> None:
+    def __init__(self, source: Rows, net: Network, objective: Objective, title: str, h: FloatArray | None) -> None:
         self._source, self._net, self._objective, self._title = source, net, objective, title
+        self._h = h
         self.is_weighted: bool | None = None  # None before the first rows
         self.observed: ObservedTargets | None = None  # the times of observations, without rows
         self._has_read = False
@@ -51,7 +53,7 @@ class CheckedRows:
         rows = validation.samples(X, net.n_features, net.dtype)
         if len(rows) != count:
             raise ValueError(f"X must have {count} rows, got {len(rows)}")
-        targets = validated_targets(net, self._objective._loss, y, count)
+        targets = validated_targets(net, self._objective._loss, y, count, self._h)
         self._require_same_times(targets)
         weights = validation.weights(sample_weight, count, net.dtype, are_all=False)
         if self.is_weighted is None:

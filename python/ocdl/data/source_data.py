@@ -32,7 +32,9 @@ MAX_ROWS = 2**53
 class SourceData(Data):
     """The rows of a source, or whole shards of them for this rank; `name` is the argument that the source came as."""
 
-    def __init__(self, net: Network, objective: Objective, source: Rows, ranks: Ranks, name: str) -> None:
+    def __init__(
+        self, net: Network, objective: Objective, source: Rows, ranks: Ranks, name: str, h: FloatArray | None
+    ) -> None:
         super().__init__(net, objective)
         self.all_rows = validation.integer_up_to(source.n_rows, f"n_rows of {name}", MAX_ROWS)
         if self.all_rows < 1:
@@ -40,7 +42,7 @@ class SourceData(Data):
         rows = row_range(ranks.rank, ranks.size, self.all_rows)
         self._start: int = rows.start
         self._end: int = rows.stop
-        self._reader = CheckedRows(source, net, objective, f"{name}, {source!r:.200}")
+        self._reader = CheckedRows(source, net, objective, f"{name}, {source!r:.200}", h)
         self._prefetcher = Prefetcher(self._reader.read)
         self._current: Samples | None = None
         self._probe(1, ROWS_PER_PROBE)  # raises now if the rows are not valid
@@ -57,7 +59,7 @@ class SourceData(Data):
         return bool(self._reader.is_weighted)
 
     def evaluator(self, core_objective: _core.Objective) -> _core.Evaluator:
-        net, observed = self.net, self._reader.observed
+        net, observed = self.net, self.observed
         width = net.n_outputs if observed is None else observed.observed_rows.shape[1]
         row_bytes = (net.n_features + width + 1) * net.dtype.itemsize
         make = _core.source_evaluator if net.dtype == np.float64 else _core.source_evaluator_single
@@ -75,6 +77,10 @@ class SourceData(Data):
             self._evaluate_custom_loss if self.objective._loss.is_custom else None,
             None if observed is None else (observed.count, observed.shared_times),
         )
+
+    @property
+    def observed(self) -> ObservedTargets | None:
+        return self._reader.observed
 
     def chunks(self) -> Iterator[tuple[int, FloatArray]]:
         step = max(CHUNK_BYTES // (self.net.n_features * self.net.dtype.itemsize), 1)

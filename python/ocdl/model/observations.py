@@ -81,13 +81,14 @@ class Observations:
             given = given[:, :, None]
         if given.ndim != 3 or 0 in given.shape[1:]:
             raise ValueError(
-                f"values must have shape (samples, times, outputs), or (samples, times) of one output, got {given.shape}"
+                "values must have shape (samples, times, outputs), or (samples, times) of one output, "
+                f"got {given.shape}"
             )
         clock = validation.plain_array(times, "times", FLOAT64)
         if clock.shape not in (given.shape[1:2], given.shape[:2]):
             raise ValueError(
-                f"times must have shape {given.shape[1:2]}, (times,), or {given.shape[:2]}, (samples, times), as values "
-                f"of shape {given.shape} have, got {clock.shape}"
+                f"times must have shape {given.shape[1:2]}, (times,), or {given.shape[:2]}, (samples, times), "
+                f"for values of shape {given.shape}, got {clock.shape}"
             )
         present = ~np.isnan(given)
         _require_observed(given, present)
@@ -272,7 +273,8 @@ def _validate_times(times: NDArray[np.float64], is_observed: NDArray[np.bool_]) 
         row, place = np.argwhere(late)[0]
         prefix = f"{row}, " if times.ndim == 2 else ""
         raise ValueError(
-            f"times must increase, but times[{prefix}{place + 1}] = {rows[row, place + 1]} comes after {rows[row, place]}"
+            f"times must increase, but times[{prefix}{place + 1}] = {rows[row, place + 1]} comes after "
+            f"{rows[row, place]}"
         )
     if times.size and np.nanmin(times) < 0:
         raise ValueError(f"times must not be negative, got {np.nanmin(times)}")

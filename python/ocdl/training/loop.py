@@ -97,7 +97,7 @@ def train(
     X : array_like of shape (samples, features), or RowSource
         Out-of-core data: a `RowSource`, or any object with ``n_rows`` and ``rows(i, j)``. Its rows carry targets and
         weights: leave out `y` and `sample_weight`. A custom loss is then called chunk by chunk, without a score.
-    y : array_like of shape (samples,) or (samples, outputs)
+    y : array_like of shape (samples,) or (samples, outputs), or Observations
         As for `Network.value`.
     objective : Objective, optional
         The function to minimise; None: ``Objective()``.
@@ -171,7 +171,8 @@ def train(
         progress = checks.boolean(progress, "progress")
         net._require_fit(objective)
         vector = _start_of(net, u)
-        problem = Problem.from_arguments(ranks, net, X, y, objective, sample_weight, held_out, freeze, tol, rtol)
+        steps = Controls(net._layout, vector).h
+        problem = Problem.from_arguments(ranks, net, X, y, objective, sample_weight, held_out, freeze, tol, rtol, steps)
         stages = stages_of(optimiser)
         require_memory(net, len(problem.data), [method for method, _ in stages])
         if any(isinstance(method, NewtonCG) for method, _ in stages):

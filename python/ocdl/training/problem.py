@@ -50,14 +50,15 @@ class Problem:
         freeze: Iterable[str],
         tol: float,
         rtol: float,
+        h: FloatArray | None = None,
     ) -> Problem:
-        """Check the arguments; errors name them."""
-        data = _make_data(ranks, net, objective, X, y, sample_weight, "X")
+        """Check the arguments; errors name them. The steps h are those of the start; None: of the horizon."""
+        data = _make_data(ranks, net, objective, X, y, sample_weight, "X", h)
         val_data = None
         if validation is not None:
             given = validation.X, validation.y, validation.sample_weight
             try:
-                val_data = _make_data(ranks, net, objective, *given, "the X of validation")
+                val_data = _make_data(ranks, net, objective, *given, "the X of validation", h)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"validation: {error}") from error
         tol, rtol = checks.not_negative(tol, "tol"), checks.not_negative(rtol, "rtol")
@@ -110,13 +111,22 @@ class Problem:
             raise MemoryError(f"the vectors of {optimiser} need {size}, which the system refuses") from error
 
 
-def _make_data(ranks: Ranks, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, name: str) -> Data:
+def _make_data(
+    ranks: Ranks,
+    net: Network,
+    objective: Objective,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    name: str,
+    h: FloatArray | None,
+) -> Data:
     if not is_source(X):
-        return ArrayData(net, objective, X, y, sample_weight, ranks.min_rows)
+        return ArrayData(net, objective, X, y, sample_weight, ranks.min_rows, h)
     for other, given in (("y", y), ("sample_weight", sample_weight)):
         if given is not None:
             raise TypeError(f"{other} must be left out with a source, whose rows carry it")
-    return SourceData(net, objective, X, ranks, name)
+    return SourceData(net, objective, X, ranks, name, h)
 
 
 def _frozen(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:
