@@ -103,6 +103,7 @@ class ShardsEvaluator : public Evaluator<T> {
   AddUp add_up_;
   std::optional<double> scale_;
   Workspace<T> workspace_;
+  Workspace<T> predictions_;  ///< of observations, whose sweep has sums of its own
   std::vector<T> outputs_, output_gradient_;
   std::vector<double> losses_;
   std::optional<Batches> batches_;
@@ -181,9 +182,10 @@ class ShardsEvaluator : public Evaluator<T> {
   }
 
   void run_forward(const T* controls, const Data<T>& data) {
-    workspace_.stop_source = this->stop_source_;
+    Workspace<T>& workspace = rows_->grid() ? predictions_ : workspace_;
+    workspace.stop_source = this->stop_source_;
     outputs_.resize(static_cast<std::size_t>(data.samples * rows_->grid().row_size(net_.outputs)));
-    predict<T>(net_, controls, data, outputs_.data(), workspace_);
+    predict<T>(net_, controls, data, outputs_.data(), workspace);
   }
 
   double evaluate_all(const T* controls, const Derivatives<T>& all) {
