@@ -240,6 +240,9 @@ def test_the_object():
     assert (len(y), y.values.shape, repr(y)) == (2, (2, 2, 1), "<Observations of 2 samples at 2 shared times>")
     with pytest.raises(ValueError, match="read-only"):
         y.values[0] = 0
+    own = ocdl.Observations([[0.1, NAN], [0.2, 0.4]], [[1, NAN], [3, 4]])
+    np.testing.assert_array_equal(own[:1].times, [[0.1, NAN]])
+    np.testing.assert_array_equal(own[1].values, [[[3], [4]]])
     copy = pickle.loads(pickle.dumps(y))
     np.testing.assert_array_equal(copy.values, y.values)
     net = network(outputs=1)

@@ -42,7 +42,8 @@ class Observations:
         Increasing times from 0 to the horizon, of all samples or of each one. Those of a sample with fewer of them end
         with NaN, where its values are NaN, too.
     values : array_like of shape (samples, k, outputs), or (samples, k) of one output
-        NaN where nothing was observed; of each sample there has to be something.
+        NaN where nothing was observed; of each sample there has to be something. ``y[rows]`` are those of some
+        samples.
 
     Attributes
     ----------
@@ -92,13 +93,17 @@ class Observations:
             )
         present = ~np.isnan(given)
         _require_observed(given, present)
-        clock = _validate_times(clock, present.any(axis=2))
+        _validate_times(clock, present.any(axis=2))
         object.__setattr__(self, "times", _read_only(clock))
         object.__setattr__(self, "values", _read_only(given))
         object.__setattr__(self, "_prepared", {})
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def __getitem__(self, rows: slice | LabelArray) -> Observations:
+        chosen = rows if isinstance(rows, slice) else np.atleast_1d(rows)
+        return Observations(self.times if self.times.ndim == 1 else self.times[chosen], self.values[chosen])
 
     def __repr__(self) -> str:
         whose = "shared" if self.times.ndim == 1 else "own"
@@ -143,7 +148,7 @@ class Observations:
         smallest = float(np.nanmin(rows)) if rows.size else math.inf
         if self.times.ndim == 1:
             return ObservedTargets(rows, count, outputs, self.times, smallest)
-        own = self.times.astype(dtype)
+        own = np.fmax.accumulate(self.times, axis=1).astype(dtype)  # in the place of NaN, where no value is, any time
         return ObservedTargets(np.ascontiguousarray(np.hstack([rows, own])), count, outputs, None, smallest)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -208,7 +213,7 @@ def times_as_targets(net: Architecture, times: ArrayLike, samples: int, h: Float
     clock = validation.real_array(times, "times", FLOAT64)
     if clock.ndim not in (1, 2) or clock.shape[-1] == 0 or clock.shape[:-1] not in ((), (samples,)):
         raise ValueError(f"times must have shape (times,) or ({samples}, times), one row per sample, got {clock.shape}")
-    clock = _validate_times(clock, np.ones((len(clock) if clock.ndim == 2 else 1, clock.shape[-1]), bool))
+    _validate_times(clock, np.ones((len(clock) if clock.ndim == 2 else 1, clock.shape[-1]), bool))
     require_times(net, clock, h)
     count = clock.shape[-1]
     if clock.ndim == 1:
@@ -220,6 +225,7 @@ def require_times(net: Architecture, times: FloatArray, h: FloatArray | None) ->
     """Raise if a time is none of the network with these steps; None: those of the horizon."""
     if not times.size:
         return
+    times = times[~np.isnan(times)]
     last = float(times.max())
     if net.time_steps != "fixed" or not net.residual:
         if last > net.n_layers or not np.array_equal(times, np.round(times)):
@@ -254,8 +260,8 @@ def _require_observed(values: FloatArray, present: NDArray[np.bool_]) -> None:
         raise ValueError(f"nothing was observed of sample {empty[0]}: all of values[{empty[0]}] are NaN")
 
 
-def _validate_times(times: NDArray[np.float64], is_observed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the times, the NaN at the end of rows filled up; `is_observed`, (samples, times): where values are."""
+def _validate_times(times: NDArray[np.float64], is_observed: NDArray[np.bool_]) -> None:
+    """Raise unless times increase and are finite, but for NaN at the end of rows; `is_observed`: where values are."""
     padding = np.isnan(times)
     if padding.any():
         if times.ndim == 1:
@@ -280,9 +286,6 @@ def _validate_times(times: NDArray[np.float64], is_observed: NDArray[np.bool_]) 
         raise ValueError(f"times must not be negative, got {np.nanmin(times)}")
     if np.isinf(times).any():
         raise ValueError("times must be finite, got inf")
-    if padding.any():
-        times = np.fmax.accumulate(times, axis=1)  # where nothing is observed any time will do
-    return times
 
 
 def _read_only(array: FloatArray) -> FloatArray:
