@@ -222,9 +222,25 @@ class Objective(metaclass=pybind11_type):
 
 # The outputs at the times of observations, (samples, times, outputs), and for cotangents of these (gradient, input
 # gradient, costates).
-def outputs_at(net: Network, u: NDArray[Any], X: NDArray[Any], observed: Any) -> NDArray[Any]: ...
+@overload
+def outputs_at(net: Network, u: NDArray[np.float64], X: NDArray[np.float64], observed: Any) -> NDArray[Any]: ...
+@overload
+def outputs_at(net: Network, u: NDArray[np.float32], X: NDArray[np.float32], observed: Any) -> NDArray[Any]: ...
+@overload
 def observed_vjp(
-    net: Network, u: NDArray[Any], X: NDArray[Any], observed: Any, cotangents: NDArray[Any]
+    net: Network,
+    u: NDArray[np.float64],
+    X: NDArray[np.float64],
+    observed: Any,
+    cotangents: NDArray[np.float64],
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+@overload
+def observed_vjp(
+    net: Network,
+    u: NDArray[np.float32],
+    X: NDArray[np.float32],
+    observed: Any,
+    cotangents: NDArray[np.float32],
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 
 # (name, targets, formula, least target, parameters), a parameter being (name, default, above, below, meaning)

@@ -121,13 +121,15 @@ def test_gradients_costates_and_second_derivatives_fit_together(options, own):
     assert net.gauss_newton_product(u, X, y, SQUARED, du=du).dot(du) > 0
 
 
-def test_hamiltonians_have_the_gradient():
+def test_hamiltonians_and_sensitivities():
     net = ocdl.Network(2, 4, n_outputs=2, tableau="kutta4")
     y, X = observed(np.random.default_rng(4), net)
     u = net.init(0)
     _, g = net.value_and_grad(u, X, y, SQUARED)
     assert g.K.shape == (4, 2, 2)
     assert np.all(np.isfinite(net.hamiltonian_hessian(u, X, y, SQUARED, layer=1)))
+    total = ocdl.Objective("squared_error", reduction="sum")
+    np.testing.assert_array_equal(net.sensitivity(u, X, y, SQUARED), net.adjoint(u, X, y, total)[0])
 
 
 def test_one_complete_observation_at_the_end_is_the_usual_objective():

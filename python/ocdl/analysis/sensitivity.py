@@ -95,7 +95,10 @@ def sensitivity(
     """
     each = replace(DEFAULT_OBJECTIVE if objective is None else objective, reduction="sum", penalties=())
     rows = net._samples(X)
-    derivative = net.vjp(u, rows, output_cotangents=each.output_grad(net.predict(u, rows), y)).X
+    if isinstance(y, Observations):
+        derivative = net.value_and_grad(u, rows, y, each, input_grad=True)[1].X
+    else:
+        derivative = net.vjp(u, rows, output_cotangents=each.output_grad(net.predict(u, rows), y)).X
     assert derivative is not None
     return derivative
 

@@ -165,7 +165,7 @@ class LossOnRows:
 def observed_outputs(outputs: FloatArray, targets: ObservedTargets) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
     """Return at which (sample, time) something was observed, and the outputs and values of these, (rows, outputs)."""
     values = targets.values
-    some = ~np.isnan(values).all(axis=2)
+    some: NDArray[np.bool_] = np.asarray(~np.isnan(values).all(axis=2))
     return some, outputs.reshape(values.shape)[some], values[some]
 
 

@@ -93,7 +93,7 @@ class Observations:
             )
         present = ~np.isnan(given)
         _require_observed(given, present)
-        _validate_times(clock, present.any(axis=2))
+        _validate_times(clock, np.asarray(present.any(axis=2)))
         object.__setattr__(self, "times", _read_only(clock))
         object.__setattr__(self, "values", _read_only(given))
         object.__setattr__(self, "_prepared", {})
