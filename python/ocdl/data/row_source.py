@@ -37,7 +37,8 @@ class RowSource:
 
     - ``n_rows``, the number of all rows, and
     - ``rows(i, j)``, which returns X, of shape (j - i, features), and y, or X, y and the weights of these samples, of
-      shape (j - i,); the same ones each time.
+      shape (j - i,); the same ones each time. With `Observations` as y, these are of so many times in all rows, and
+      all at the same times or each sample at its own.
 
     `rows` is called from a thread of its own, one call at a time. Whatever it raises ends the training with a
     RuntimeError that names the rows and has that exception as its cause. What it returns is checked each time. Labels
