@@ -12,6 +12,7 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
+from ocdl.model.inputs import split_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 
 __all__ = ["ScipyObjective", "scipy_objective"]
@@ -30,7 +31,7 @@ class ScipyObjective:
     y : ndarray
     objective : Objective
     sample_weight : ndarray of shape (samples,) or None
-    inputs : array_like or None
+    inputs : ndarray of shape (samples, layers [+ 1], inputs) or None
         The arguments of `Network.scipy_objective`.
 
     Examples
@@ -39,8 +40,8 @@ class ScipyObjective:
     >>> net = ocdl.Network(2, 5)
     >>> J = net.scipy_objective([[0.0, 1.0], [1.0, 0.0]], [0, 1])
     >>> u = net.init(random_state=0).to_vector()
-    >>> J.net is net, J.X.shape, J.y.tolist(), J.objective.loss, J.sample_weight
-    (True, (2, 2), [0, 1], 'squared', None)
+    >>> J.net is net, J.X.shape, J.y.tolist(), J.objective.loss, J.sample_weight, J.inputs
+    (True, (2, 2), [0, 1], 'squared', None, None)
     >>> J.fun(u)[1].shape
     (38,)
     """
@@ -50,7 +51,7 @@ class ScipyObjective:
     y: Any
     objective: Objective
     sample_weight: FloatArray | None
-    inputs: ArrayLike | None = None
+    inputs: FloatArray | None = None
 
     def fun(self, u: ArrayLike | Controls) -> tuple[float, FloatArray]:
         """Return J and its gradient: what ``scipy.optimize.minimize(J.fun, u0, jac=True)`` takes.
@@ -261,8 +262,8 @@ def scipy_objective(
     True
     """
     objective = DEFAULT_OBJECTIVE if objective is None else objective
-    rows = net._samples(net._joined(X, inputs))[:, : net.n_features]
+    rows, times = split_inputs(net, net._samples(net._joined(X, inputs)))
     net._require_fit(objective)
     targets = objective._loss._validate_targets(y, len(rows), net.n_outputs, net.dtype)
     weights = validation.weights(sample_weight, len(rows), net.dtype, mean=objective.reduction == "mean")
-    return ScipyObjective(net, rows, targets, objective, weights, inputs)
+    return ScipyObjective(net, rows, targets, objective, weights, times)
