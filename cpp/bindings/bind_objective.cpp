@@ -44,15 +44,17 @@ py::list bound_losses() {
   return table;
 }
 
-using PenaltySettings = std::tuple<std::string, double, std::optional<std::vector<std::string>>>;
+/// Name, weight, parts, and of `GroupL1` the axis.
+using PenaltySettings = std::tuple<std::string, double, std::optional<std::vector<std::string>>, std::string>;
 
 Penalty make_penalty(const PenaltySettings& settings) {
-  const auto& [name, weight, parts] = settings;
+  const auto& [name, weight, parts, axis] = settings;
   std::optional<Penalty> made;
-  for_each_penalty([&, &name = name, &weight = weight, &parts = parts](auto penalty) {
+  for_each_penalty([&, &name = name, &weight = weight, &parts = parts, &axis = axis](auto penalty) {
     if (penalty.name != name) return;
     penalty.weight = weight;
     penalty.parts = {parts};
+    if constexpr (std::is_same_v<decltype(penalty), GroupL1>) penalty.axis = axis;
     made = penalty;
   });
   if (!made) throw std::invalid_argument("unknown penalty: " + name);

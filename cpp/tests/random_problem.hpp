@@ -6,6 +6,14 @@
 #include "ocdl/objective/objective.hpp"
 #include "ocdl/tableau/library.hpp"
 
+namespace ocdl {
+
+// Compiled once, in sweeps.cpp.
+extern template class AdjointSweep<std::complex<double>>;
+extern template class AdjointSweep<Dual<double>>;
+
+}  // namespace ocdl
+
 namespace ocdl::testing {
 
 /// A network with data and controls to evaluate it on, drawn at random.
@@ -86,8 +94,11 @@ class Draw {
                     .tableau = named(tableau),
                     .activation = activation,
                     .field_kind = field,
-                    .width = option == "width" ? whole(1, 30) : 0,
-                    .degree = option == "degree" ? whole(1, dim + inputs < 6 ? 3 : 2) : 0,
+                    .width = option == "width" ? whole(1, dim < 40 ? 30 : 130) : 0,
+                    .degree = option == "degree" ? whole(1, dim + inputs < 6 ? 3
+                                                            : dim < 40       ? 2
+                                                                             : 1)
+                                                 : 0,
                     .inputs = inputs,
                     .linear_inputs = inputs > 0 && coin(),
                     .residual = residual,

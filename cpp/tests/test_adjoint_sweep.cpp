@@ -2,6 +2,7 @@
 
 #include "ocdl/sweep/flow.hpp"
 #include "tests/random_problem.hpp"
+#include "tests/repetitions.hpp"
 
 using namespace ocdl;
 using namespace ocdl::testing;
@@ -39,9 +40,6 @@ Result<double> vjp(const Problem<double>& p, const Cotangents& cotangents, const
       .run();
   return r;
 }
-Result<double> vjp(const Problem<double>& p, const Cotangents& cotangents) {
-  return vjp(p, cotangents, plan_blocks<double>(p.net, p.samples()));
-}
 
 /// <cotangents, outputs> + <cotangents, states>.
 Complex product_of(const Problem<Complex>& p, const Cotangents& cotangents) {
@@ -60,8 +58,9 @@ Complex product_of(const Problem<Complex>& p, const Cotangents& cotangents) {
 
 /// The worst error along a direction of each part of the controls and of the data, relative to the sizes of
 /// its terms.
-double complex_step_error(const Problem<double>& p, const Cotangents& cotangents, Draw& draw) {
-  const Result<double> exact = vjp(p, cotangents);
+double complex_step_error(const Problem<double>& p, const Cotangents& cotangents, Draw& draw,
+                          const BlockPlan& plan) {
+  const Result<double> exact = vjp(p, cotangents, plan);
   Problem<Complex> q = p.as<Complex>();
   double worst = 0;
   const auto check = [&](std::vector<Complex>& where, const std::vector<double>& derivative, Range place) {
@@ -93,7 +92,7 @@ BOOST_AUTO_TEST_CASE(it_is_the_complex_step_on_six_hundred_networks_with_cotange
   Draw draw(31);
   const std::vector<std::string> methods = names();
   double worst_explicit = 0, worst_implicit = 0;
-  constexpr int networks = 630;
+  const int networks = repetitions(630);
   for (int n = 0; n < networks; ++n) {
     const auto number = static_cast<std::size_t>(n);
     const auto activation = static_cast<Activation>(number % activations.size());
@@ -103,7 +102,7 @@ BOOST_AUTO_TEST_CASE(it_is_the_complex_step_on_six_hundred_networks_with_cotange
                                      draw.whole(1, is_explicit ? 20 : 6));
     const Problem<double> p = draw.problem(net, draw.whole(1, 40));
     const Cotangents cotangents = random_cotangents(p, draw);
-    const double error = complex_step_error(p, cotangents, draw);
+    const double error = complex_step_error(p, cotangents, draw, plan_blocks<double>(net, p.samples()));
     BOOST_TEST(error <= (is_explicit ? 1e-12 : 1e-11),
                "network " << n << ": " << tableau << ", " << net.layers << " layers, dimension " << net.dim
                           << ", " << traits_of(net.field_kind).name << ", " << net.inputs
@@ -115,15 +114,19 @@ BOOST_AUTO_TEST_CASE(it_is_the_complex_step_on_six_hundred_networks_with_cotange
                                                 << " explicit, " << worst_implicit << " implicit");
 }
 
-BOOST_AUTO_TEST_CASE(wide_states_many_samples_and_teams) {
+BOOST_AUTO_TEST_CASE(wide_states_several_blocks_and_teams) {
   Draw draw(32);
   ThreadChoice::insist(true);
   for (const int threads : {1, 3}) {
     ThreadLimit::set(threads);
     for (const Index dim : {2, 17, 97})
       for (int kind = 0; kind < 5; ++kind) {
-        const Problem<double> p = draw.problem(draw.network("kutta3", Activation::tanh, 3, dim), 1100);
-        BOOST_TEST(complex_step_error(p, random_cotangents(p, draw), draw) <= 1e-12, "dimension " << dim);
+        const Problem<double> p = draw.problem(draw.network("kutta3", Activation::tanh, 3, dim), 150);
+        BlockPlan plan = plan_blocks<double>(p.net, p.samples());
+        plan.samples = std::min(plan.samples, 4 * tile_width<double>);
+        BOOST_TEST(block_count(plan, p.samples()) > 2);
+        BOOST_TEST(complex_step_error(p, random_cotangents(p, draw), draw, plan) <= 1e-12,
+                   "dimension " << dim);
       }
   }
   ThreadChoice::insist(false);
@@ -157,7 +160,8 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_an_objective_is_the_vjp_of_its_output_gradi
   for (int n = 0; n < 200; ++n) {
     const Network net =
         draw.network("kutta4", Activation::tanh, draw.whole(1, 8), draw.coin() ? draw.whole(1, 20) : 100);
-    Problem<double> p = draw.problem(net, draw.whole(1, 300), static_cast<TargetKind>(n % 2));
+    Problem<double> p =
+        draw.problem(net, draw.whole(1, net.dim < 100 ? 300 : 100), static_cast<TargetKind>(n % 2));
     p.objective.regulariser = {};
     std::vector<double> outputs(static_cast<std::size_t>(p.samples() * net.outputs));
     Workspace<double> workspace;
@@ -165,7 +169,8 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_an_objective_is_the_vjp_of_its_output_gradi
     Cotangents cotangents;
     cotangents.outputs.resize(outputs.size());
     output_gradient(p.objective, p.data(), net.outputs, outputs.data(), cotangents.outputs.data());
-    const Result<double> gradient = gradient_of(p), product = vjp(p, cotangents);
+    const Result<double> gradient = gradient_of(p),
+                         product = vjp(p, cotangents, plan_blocks<double>(net, p.samples()));
     BOOST_TEST((gradient.controls == product.controls), "network " << n);
     BOOST_TEST((gradient.rows == product.rows), "network " << n);
   }

@@ -1,6 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "tests/random_problem.hpp"
+#include "tests/repetitions.hpp"
 
 using namespace ocdl;
 using namespace ocdl::testing;
@@ -115,8 +116,9 @@ Result<double> differentiate(const Problem<double>& p, const Choice& choice,
 
 /// The largest error along a random direction of each part of the controls and of the data, relative to the
 /// sizes of its terms.
-double complex_step_error(const Problem<double>& p, const Choice& choice, Draw& draw) {
-  const Result<double> exact = differentiate(p, choice);
+double complex_step_error(const Problem<double>& p, const Choice& choice, Draw& draw,
+                          const BlockPlan* plan = nullptr) {
+  const Result<double> exact = differentiate(p, choice, plan);
   Problem<Complex> q = p.as<Complex>();
   double largest =
       std::abs(evaluate<Complex>(q, choice, {}).real() - exact.value) / (1 + std::abs(exact.value));
@@ -158,7 +160,8 @@ BOOST_AUTO_TEST_SUITE(cost)
 BOOST_AUTO_TEST_CASE(gradients_of_running_costs_and_costs_of_inner_layers_are_the_complex_step) {
   Draw draw(41);
   const std::vector<std::string> methods = names();
-  for (std::size_t n = 0; n < 330; ++n) {
+  const auto networks = static_cast<std::size_t>(repetitions(330));
+  for (std::size_t n = 0; n < networks; ++n) {
     const std::string& tableau = methods[n % methods.size()];
     const bool is_explicit = named(tableau).is_explicit();
     const Network net = draw.network(tableau, static_cast<Activation>(n % activations.size()),
@@ -170,16 +173,18 @@ BOOST_AUTO_TEST_CASE(gradients_of_running_costs_and_costs_of_inner_layers_are_th
   }
 }
 
-BOOST_AUTO_TEST_CASE(wide_states_many_samples_and_teams) {
+BOOST_AUTO_TEST_CASE(wide_states_several_blocks_and_teams) {
   Draw draw(42);
   ThreadChoice::insist(true);
   ThreadLimit::set(3);
   for (const Index dim : {2, 17, 97})
     for (const Choice& choice : choices) {
-      if (dim == 97 && !choice.running) continue;  // complex numbers take long there
       const Network net = draw.network("kutta3", Activation::tanh, 7, dim);
-      const Problem<double> p = draw.problem(net, dim < 97 ? 1100 : 530);
-      BOOST_TEST(complex_step_error(p, fitting(choice, net), draw) <= 1e-12, "dimension " << dim);
+      const Problem<double> p = draw.problem(net, 150);
+      BlockPlan plan = plan_blocks<double>(net, p.samples());
+      plan.samples = std::min(plan.samples, 4 * tile_width<double>);
+      BOOST_TEST(block_count(plan, p.samples()) > 2);
+      BOOST_TEST(complex_step_error(p, fitting(choice, net), draw, &plan) <= 1e-12, "dimension " << dim);
     }
   ThreadChoice::insist(false);
   ThreadLimit::set(2);

@@ -159,13 +159,13 @@ def first_outside(labels: NDArray[np.int64], lowest: int, highest: int) -> int: 
 
 # Targets y are int64 labels where the loss takes classes, else numbers of the type of X.
 class Objective(metaclass=pybind11_type):
-    # penalties: (name, weight, names of parts or None)
+    # penalties: (name, weight, names of parts or None, the axis of groups)
     def __init__(
         self,
         loss: str,
         parameters: dict[str, float],
         mean: bool,
-        penalties: Sequence[tuple[str, float, Sequence[str] | None]],
+        penalties: Sequence[tuple[str, float, Sequence[str] | None, str]],
     ) -> None: ...
 
     # without the penalties that have no gradient where a control is 0
@@ -261,6 +261,33 @@ def samples_evaluator(
     y: NDArray[Any],
     sample_weight: NDArray[np.float32] | None,
     objective: Objective,
+) -> Evaluator: ...
+
+# The same network with X of all components of a state.
+def with_whole_states(net: Network) -> Network: ...
+
+# Of the controls followed by the initial states; X may hold NaN.
+@overload
+def initial_states_evaluator(
+    net: Network,
+    X: NDArray[np.float64],
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    objective: Objective,
+    observed: float,
+    continuity: float,
+    next_window: Sequence[int],
+) -> Evaluator: ...
+@overload
+def initial_states_evaluator(
+    net: Network,
+    X: NDArray[np.float32],
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float32] | None,
+    objective: Objective,
+    observed: float,
+    continuity: float,
+    next_window: Sequence[int],
 ) -> Evaluator: ...
 
 # value(outputs, rows or None, with_gradient) -> (value, gradient or None); score(outputs)

@@ -99,13 +99,13 @@ def symplectic(d: int) -> Array:
 
 def exponents(d: int, degree: int) -> Array:
     """The exponents of all monomials in d variables up to this degree, in graded lexicographic order."""
-    found = [
+    actual = [
         np.bincount(np.array(variables, dtype=int), minlength=d)
         for order in range(degree + 1)
         for variables in combinations_with_replacement(range(d), order)
     ]
-    assert len(found) == math.comb(d + degree, degree)
-    return np.array(found)
+    assert len(actual) == math.comb(d + degree, degree)
+    return np.array(actual)
 
 
 def exponents_of(C: Array, d: int) -> Array:

@@ -187,10 +187,10 @@ class ScipyObjective:
     def _operator(self, u: ArrayLike | Controls, curvature: str) -> Any:
         from scipy.sparse.linalg import LinearOperator
 
-        at = self._controls(u, "u").copy()  # a copy: the operator stays the matrix at this u
+        point = self._controls(u, "u").copy()  # a copy: the operator stays the matrix at this u
 
         def product(du: FloatArray) -> FloatArray:
-            return self._product(at, du, curvature)
+            return self._product(point, du, curvature)
 
         n = self.net.n_controls
         return LinearOperator((n, n), matvec=product, rmatvec=product, dtype=np.dtype(np.float64))

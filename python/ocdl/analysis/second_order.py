@@ -29,9 +29,9 @@ def hessian_product(
     """Return the Hessian of J at u times the direction `du`.
 
     Exact: the derivative of the gradient along `du`, by one forward and one adjoint sweep in dual numbers. It takes
-    about three times as long as `value_and_grad`. Penalties and kinks of activations count with a second
-    derivative of 0 where they have none. The steps of a network with fixed steps are no variables: ``du.h`` is
-    ignored, and that part of the product is 0. Networks of float32 are computed in float64.
+    about three times as long as `value_and_grad`. Where a penalty or an activation is nonsmooth, its second derivative
+    counts as 0. Fixed time steps are no variables: ``du.h`` is ignored, and that part of the product is 0. Networks of
+    float32 are computed in float64.
 
     Parameters
     ----------

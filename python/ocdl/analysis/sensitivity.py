@@ -52,9 +52,9 @@ class MinimalPerturbation:
         return f"<MinimalPerturbation: {self._summary()}>"
 
     def _summary(self) -> str:
-        found = np.isfinite(self.distance)
-        nearest = f", the nearest at {self.distance[found].min():.3g}" if found.any() else ""
-        return f"{found.sum()} of {len(found)} predictions can be changed{nearest}"
+        result = np.isfinite(self.distance)
+        nearest = f", the nearest at {self.distance[result].min():.3g}" if result.any() else ""
+        return f"{result.sum()} of {len(result)} predictions can be changed{nearest}"
 
 
 def sensitivity(net: Flow, u: Controls, X: ArrayLike, y: ArrayLike, objective: Objective | None = None) -> FloatArray:
@@ -151,17 +151,17 @@ def minimal_perturbation(
         return result
 
     def is_changed(which: LabelArray, distance: FloatArray) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = predict_class(net.predict(u, move(which, distance))) != before[which]
-        return found
+        result: NDArray[np.bool_] = predict_class(net.predict(u, move(which, distance))) != before[which]
+        return result
 
     high = np.full(len(rows), math.inf)
     waiting = np.flatnonzero(direction.any(axis=1))
     for step in range(1, steps + 1):
         if len(waiting) == 0:
             break
-        found = is_changed(waiting, np.full(len(waiting), radius * step / steps))
-        high[waiting[found]] = radius * step / steps
-        waiting = waiting[~found]
+        result = is_changed(waiting, np.full(len(waiting), radius * step / steps))
+        high[waiting[result]] = radius * step / steps
+        waiting = waiting[~result]
     flipped = np.flatnonzero(np.isfinite(high))
     low = high[flipped] - radius / steps
     halvings = min(math.ceil(-math.log2(tol) - math.log2(steps)), MAX_HALVINGS)

@@ -112,9 +112,9 @@ class Architecture:
             if option == required and given is None:
                 raise ValueError(f"field={self.field!r} needs {option}, as in {option}={example}")
             if option != required and given is not None:
-                takers = [name for name, field in FIELDS.items() if field.required_option == option]
+                owners = [name for name, field in FIELDS.items() if field.required_option == option]
                 raise ValueError(
-                    f"{option} belongs to field={takers[0]!r}, got {option}={given} and field={self.field!r}"
+                    f"{option} belongs to field={owners[0]!r}, got {option}={given} and field={self.field!r}"
                 )
 
     def _check_inputs(self) -> None:
@@ -281,7 +281,7 @@ class Architecture:
         return self.controls(**drawn, W=scale * rng.standard_normal(shapes["W"]))
 
     def controls(self, **parts: ArrayLike | None) -> Controls:
-        """Return controls with these values, copied; what is missing is 0, and the steps are T/N.
+        """Return controls with copies of these values; by default a part is 0, and the steps are T/N.
 
         Parameters
         ----------
@@ -309,20 +309,20 @@ class Architecture:
         >>> u.h.tolist(), bool(u.K.any())
         ([0.25, 0.75], False)
         """
-        known = self._layout.places
+        known = self._layout.slices
         for name in parts:
             if name not in known:
                 raise TypeError(f"controls() takes {', '.join(known)}, got {name!r}")
         self._require_memory_for_controls(1)
         u = Controls(self._layout, np.zeros(self._layout.size, self.dtype))
         for part in self.parts:
-            value, own = parts.get(part.name), getattr(u, part.name)
+            value, view = parts.get(part.name), getattr(u, part.name)
             if part.role == "steps":
-                own[...] = self.horizon / self.n_layers
+                view[...] = self.horizon / self.n_layers
                 if value is not None and not self.residual:
                     raise ValueError(f"{part.name}: a feed-forward network (residual=False) has no time steps")
             if value is not None:
-                own[...] = validation.array_of_shape(value, part.name, part.shape, part.meaning, self.dtype)
+                view[...] = validation.array_of_shape(value, part.name, part.shape, part.meaning, self.dtype)
         if self.time_steps == "simplex":
             u.h[...] = self._onto_simplex(u.h)
         return u
@@ -361,11 +361,11 @@ class Architecture:
     def _vector(self, u: Controls, name: str = "u") -> FloatArray:
         if not isinstance(u, Controls):
             raise TypeError(
-                f"{name} must be Controls, as net.init() and net.controls() make them, got {type(u).__name__}"
+                f"{name} must be Controls, as net.init() and net.controls() return them, got {type(u).__name__}"
             )
         if u._layout is not self._layout and u._layout != self._layout:
-            own = Controls(self._layout, u._vector)
-            raise ValueError(f"{name} does not fit the network: it is {u!r}, the network takes {own!r}")
+            expected = Controls(self._layout, u._vector)
+            raise ValueError(f"{name} does not fit the network: it is {u!r}, the network takes {expected!r}")
         vector = validation.plain_array(u._vector, name, self.dtype)  # a pickle may come back as a memory map
         if _core.first_non_finite(vector) >= 0:
             for part, values in u.parts().items():
@@ -395,7 +395,7 @@ class Architecture:
         intervals = pluralise(self.parts[0].shape[0], "control interval")
         steps = f"{self.time_steps}, horizon {self.horizon:g}" if self.residual else "none"
         horizon = self.horizon if self.residual else None
-        picture = layers_picture.drawn(self.n_features, self.n_outputs, layers, horizon, self.n_layers)
+        picture = layers_picture.draw_layers(self.n_features, self.n_outputs, layers, horizon, self.n_layers)
         rows = [
             ("layers", layers if self.control_intervals is None else f"{layers} in {intervals}"),
             ("state", f"{self.dim} components" + (f", {self.augment} of them extra" if self.augment else "")),

@@ -1,4 +1,4 @@
-"""What the core states about its vector fields."""
+"""Properties of the vector fields, as the core states them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ocdl import _core
 
 __all__ = ["FIELDS", "FIELDS_WITHOUT_OPTION", "FIELD_OPTIONS", "Field"]
 
-FIELD_OPTIONS = {"width": 32, "degree": 2}  # with a value that does for examples
+FIELD_OPTIONS = {"width": 32, "degree": 2}  # with a value for examples
 
 
 class Field(NamedTuple):

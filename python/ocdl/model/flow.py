@@ -23,6 +23,7 @@ from ocdl.model.controls import Controls
 from ocdl.model.fields import FIELDS
 from ocdl.model.inputs import gradient_of_rows, join_direction, join_inputs, require_no_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
+from ocdl.model.penalties import GroupL1
 from ocdl.model.tableau import Tableau
 
 __all__ = ["Flow", "SomeFlow", "Trajectory"]
@@ -716,11 +717,13 @@ class Flow(Architecture):
             raise TypeError(f"objective must be an Objective, got {type(objective).__name__}")
         for penalty in objective.penalties:
             for part in penalty.parts or ():
-                if part not in self._layout.places:
-                    known = ", ".join(self._layout.places)
+                if part not in self._layout.slices:
+                    known = ", ".join(self._layout.slices)
                     raise ValueError(
                         f"penalties: {penalty!r} names the part {part!r}; the parts of this network are {known}"
                     )
+            if isinstance(penalty, GroupL1):
+                penalty._require_fit({part.name: part for part in self.parts})
 
 
 def _require_samples(X: ArrayLike) -> None:

@@ -137,7 +137,9 @@ class Network(Flow):
 
         def __getattr__(self, name):
             advice = FOREIGN_NAMES.get(name)
-            raise AttributeError(f"a Network has no {name!r}{f': {advice}' if advice else ''}", name=name, obj=self)
+            raise AttributeError(
+                f"a Network has no attribute {name!r}{f'; {advice}' if advice else ''}", name=name, obj=self
+            )
 
     prune = pruning.prune
     saving = pruning.saving

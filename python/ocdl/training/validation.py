@@ -61,15 +61,13 @@ class Validation:
             object.__setattr__(self, "patience", checks.integer(self.patience, "patience", minimum=1))
 
 
-def as_validation(given: Any) -> Validation | None:
+def as_validation(validation: Any) -> Validation | None:
     """Return the argument `validation` of `train` as a Validation."""
-    if given is None or isinstance(given, Validation):
-        return given
-    if is_source(given):
-        return Validation(given)
-    if isinstance(given, (tuple, list)) and len(given) == 2:
-        return Validation(*given)
-    length = f" of {len(given)}" if isinstance(given, (tuple, list)) else ""
-    raise TypeError(
-        f"validation must be a pair (X, y), an ocdl.RowSource or an ocdl.Validation, got {type(given).__name__}{length}"
-    )
+    if validation is None or isinstance(validation, Validation):
+        return validation
+    if is_source(validation):
+        return Validation(validation)
+    if isinstance(validation, (tuple, list)) and len(validation) == 2:
+        return Validation(*validation)
+    kind = type(validation).__name__ + (f" of {len(validation)}" if isinstance(validation, (tuple, list)) else "")
+    raise TypeError(f"validation must be a pair (X, y), an ocdl.RowSource or an ocdl.Validation, got {kind}")
