@@ -24,7 +24,8 @@ from ocdl.training.optimisers import SINGLE_OPTIMISERS
 
 NET = Network(2, 3, tableau="midpoint", time_steps="free", n_outputs=2)
 SINGLE = Network(2, 3, activation="relu", dtype="float32")
-U, U32 = NET.init(random_state=0), SINGLE.init(random_state=0)
+FORCED = Network(2, 3, tableau="midpoint", time_steps="free", n_outputs=2, field="mlp", width=3, n_inputs=1)
+U, U32, UF = NET.init(random_state=0), SINGLE.init(random_state=0), FORCED.init(random_state=0)
 X, Y, W = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [2.0, 1.0]]), np.array([0, 1, 1, 0]), np.ones(4)
 MODEL = ODEClassifier(n_layers=2, max_iter=2, tol=1e9, random_state=0).fit(X, Y)
 NUMBERS = ODERegressor(n_layers=2, max_iter=2, tol=1e9, random_state=0).fit(X, X[:, 0])
@@ -49,6 +50,8 @@ GIVEN: dict[str, Any] = {
     "y": Y,
     "objective": ocdl.Objective(),
     "sample_weight": W,
+    "inputs": None,
+    "dinputs": None,
     "input_grad": True,
     "du": U,
     "dX": X,
@@ -70,6 +73,8 @@ SHAPES = {
     "dX": (4, 2),
     "y": (4,),
     "sample_weight": (4,),
+    "inputs": (4, 4, 1),
+    "dinputs": (4, 4, 1),
     "output_cotangents": (4, 2),
     "times": (4,),
     "state_cotangents": (4, 4, 2),
@@ -78,11 +83,11 @@ SHAPES = {
 
 def passed_on(method: str, parameters: list[str], strange: str, value: Any) -> Any:
     """Call a method with one strange argument; with strange data on a network of single precision."""
-    net, given = (
-        (SINGLE, GIVEN | {"u": U32, "du": U32, "output_cotangents": np.ones((4, 1))})
-        if strange == "X"
-        else (NET, GIVEN)
-    )
+    net, given = NET, GIVEN
+    if strange == "X":
+        net, given = SINGLE, GIVEN | {"u": U32, "du": U32, "output_cotangents": np.ones((4, 1))}
+    elif strange in ("inputs", "dinputs"):
+        net, given = FORCED, GIVEN | {"u": UF, "du": UF, "inputs": np.ones((4, 4, 1)), "dinputs": np.ones((4, 4, 1))}
     return getattr(net, method)(**{name: value if name == strange else given[name] for name in parameters})
 
 

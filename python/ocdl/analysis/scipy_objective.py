@@ -12,6 +12,7 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
+from ocdl.model.inputs import split_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.model.observations import Observations, validated_targets
 
@@ -31,7 +32,7 @@ class ScipyObjective:
     y : ndarray or Observations
     objective : Objective
     sample_weight : ndarray of shape (samples,) or None
-    inputs : array_like or None
+    inputs : ndarray of shape (samples, layers [+ 1], inputs) or None
         The arguments of `Network.scipy_objective`.
 
     Examples
@@ -40,8 +41,8 @@ class ScipyObjective:
     >>> net = ocdl.Network(2, 5)
     >>> J = net.scipy_objective([[0.0, 1.0], [1.0, 0.0]], [0, 1])
     >>> u = net.init(random_state=0).to_vector()
-    >>> J.net is net, J.X.shape, J.y.tolist(), J.objective.loss, J.sample_weight
-    (True, (2, 2), [0, 1], 'squared', None)
+    >>> J.net is net, J.X.shape, J.y.tolist(), J.objective.loss, J.sample_weight, J.inputs
+    (True, (2, 2), [0, 1], 'squared', None, None)
     >>> J.fun(u)[1].shape
     (38,)
     """
@@ -51,7 +52,7 @@ class ScipyObjective:
     y: Any
     objective: Objective
     sample_weight: FloatArray | None
-    inputs: ArrayLike | None = None
+    inputs: FloatArray | None = None
 
     def fun(self, u: ArrayLike | Controls) -> tuple[float, FloatArray]:
         """Return J and its gradient: what ``scipy.optimize.minimize(J.fun, u0, jac=True)`` takes.
@@ -262,10 +263,10 @@ def scipy_objective(
     True
     """
     objective = DEFAULT_OBJECTIVE if objective is None else objective
-    rows = net._samples(net._joined(X, inputs))[:, : net.n_features]
+    rows, times = split_inputs(net, net._samples(net._joined(X, inputs)))
     net._require_fit(objective)
     targets = validated_targets(net, objective._loss, y, len(rows))
     if isinstance(y, Observations):
         targets = y  # which keeps what was checked
     weights = validation.weights(sample_weight, len(rows), net.dtype, mean=objective.reduction == "mean")
-    return ScipyObjective(net, rows, targets, objective, weights, inputs)
+    return ScipyObjective(net, rows, targets, objective, weights, times)

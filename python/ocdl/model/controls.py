@@ -118,8 +118,8 @@ class Controls:
     >>> u = net.init(random_state=0)
     >>> u.K.shape, u.b.shape, u.h.shape
     ((3, 2, 2), (3, 2), (3,))
-    >>> u.W.shape, u.mu.shape, u.X
-    ((1, 2), (1,), None)
+    >>> u.W.shape, u.mu.shape, u.X, u.inputs
+    ((1, 2), (1,), None, None)
     >>> (u - 0.5 * u).norm() == 0.5 * u.norm()
     True
     """

@@ -55,9 +55,14 @@ def refuse_inputs(net: Architecture, what: str) -> None:
         raise ValueError(f"{what} takes networks without inputs, got n_inputs={net.n_inputs}")
 
 
+def split_inputs(net: Architecture, rows: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    """Return X and inputs of joined rows, or of a gradient by them; no inputs: the rows themselves and None."""
+    if net.n_inputs == 0:
+        return rows, None
+    X, inputs = np.split(rows, [net.n_features], axis=1)
+    return np.ascontiguousarray(X), inputs.reshape(len(rows), *net._input_shape)
+
+
 def gradient_of_rows(net: Architecture, vector: FloatArray, rows: FloatArray | None) -> Controls:
     """Return a gradient by the controls, and as its X and inputs that by the rows of samples."""
-    if rows is None or net.n_inputs == 0:
-        return Controls(net._layout, vector, rows)
-    X, inputs = np.split(rows, [net.n_features], axis=1)
-    return Controls(net._layout, vector, np.ascontiguousarray(X), inputs.reshape(len(rows), *net._input_shape))
+    return Controls(net._layout, vector, *(() if rows is None else split_inputs(net, rows)))
