@@ -116,7 +116,7 @@ def units(files: list[Path], share: float) -> tuple[list[Unit], list[Row]]:
             print(done.stdout, done.stderr, file=sys.stderr)
             return [], [*rows, Row("the tests", "", "FAILED to be collected", 0.0, False)]
         chosen = json.loads(listed.read_text())
-    found = [Unit(stem_of(test), (test["name"],), test["alone"]) for test in chosen if test["counts"]]
+    actual = [Unit(stem_of(test), (test["name"],), test["alone"]) for test in chosen if test["counts"]]
     others: dict[tuple[str, bool], list[str]] = {}
     for test in chosen:
         if not test["counts"]:
@@ -124,8 +124,8 @@ def units(files: list[Path], share: float) -> tuple[list[Unit], list[Row]]:
     if share < 1:
         rows += [Row(file, "", "left out: it has no count", 0.0, True) for file, _ in others]
     else:
-        found += [Unit(file, tuple(names), alone) for (file, alone), names in others.items()]
-    return sorted(found, key=lambda unit: (not unit.alone, place_of(unit))), rows
+        actual += [Unit(file, tuple(names), alone) for (file, alone), names in others.items()]
+    return sorted(actual, key=lambda unit: (not unit.alone, place_of(unit))), rows
 
 
 def place_of(unit: Unit) -> int:
@@ -182,8 +182,8 @@ class Kept:
         path = self._path(unit)
         if not path.exists():
             return None
-        found = json.loads(path.read_text())
-        return [Row(**row) for row in found["rows"]] if found["sources"] == self._sources else None
+        actual = json.loads(path.read_text())
+        return [Row(**row) for row in actual["rows"]] if actual["sources"] == self._sources else None
 
     def keep(self, unit: Unit, rows: list[Row]) -> None:
         """Keep the rows if all of them are fine."""
@@ -213,10 +213,10 @@ def run_or_recall(unit: Unit, share: float, kept: Kept, deadline: float) -> list
 
 def by_result(cases: list[ElementTree.Element]) -> dict[str, list[ElementTree.Element]]:
     """Return those that passed, that were skipped for the same reason, and that failed in the same way."""
-    found: dict[str, list[ElementTree.Element]] = {}
+    actual: dict[str, list[ElementTree.Element]] = {}
     for case in cases:
-        found.setdefault(problem(case) or passed_or_skipped(case), []).append(case)
-    return found
+        actual.setdefault(problem(case) or passed_or_skipped(case), []).append(case)
+    return actual
 
 
 def counted_row(case: ElementTree.Element) -> Row:
@@ -235,13 +235,13 @@ def passed_or_skipped(case: ElementTree.Element) -> str:
 def problem(case: ElementTree.Element) -> str:
     """Return what went wrong in a test, nothing if it passed or was skipped."""
     for kind in ("failure", "error"):
-        found = case.find(kind)
-        if found is not None:
-            return f"FAILED: {found.get('message', '').splitlines()[0]}"
+        actual = case.find(kind)
+        if actual is not None:
+            return f"FAILED: {actual.get('message', '').splitlines()[0]}"
     return ""
 
 
-def shown(rows: list[Row]) -> bool:
+def output(rows: list[Row]) -> bool:
     """Print rows; return whether all are fine."""
     for row in rows:
         print(row, flush=True)
@@ -262,19 +262,19 @@ def main(argv: list[str] | None = None) -> int:
         shutil.rmtree(folder, ignore_errors=True)
     kept, deadline = Kept(folder, share), begun + 60 * arguments.minutes
     print(f"{'what':{WIDTHS[0]}}  {'how often':>{WIDTHS[1]}}  {'result':{WIDTHS[2]}}  {'seconds':>8}")
-    found, left_out = units(slow_files(arguments.only), share)
-    alone = [unit for unit in found if unit.alone]
-    together = [unit for unit in found if not unit.alone]
+    actual, left_out = units(slow_files(arguments.only), share)
+    alone = [unit for unit in actual if unit.alone]
+    together = [unit for unit in actual if not unit.alone]
     with ThreadPoolExecutor(arguments.jobs) as pool:
 
         def rows_of(unit: Unit) -> list[Row]:
             return run_or_recall(unit, share, kept, deadline)
 
-        fine = shown(left_out)
+        fine = output(left_out)
         for unit in alone:
-            fine &= shown(rows_of(unit))
+            fine &= output(rows_of(unit))
         for rows in pool.map(rows_of, together):
-            fine &= shown(rows)
+            fine &= output(rows)
     print(f"{(time.monotonic() - begun) / 60:.0f} minutes")
     print("everything passed" if fine else "something FAILED, or was left out")
     return 0 if fine else 1

@@ -14,7 +14,7 @@ Data<T> view_observed(const Network& net, const Given<T>& X, py::handle observed
   const Index samples = X.shape(0);
   const std::optional<Targets<T>> targets = view_observations<T>(observed, samples);
   if (!targets) throw std::invalid_argument("observations must be such, of the network's type");
-  return {{view(X, samples * net.features, "X"), net.features}, *targets, nullptr, samples};
+  return {{view(X, samples * net.row_size(), "X"), net.row_size()}, *targets, nullptr, samples};
 }
 
 /// The outputs at the times of observation, (samples, times, outputs).
@@ -28,7 +28,7 @@ Array<T> outputs_at(const Network& net, const Given<T>& u, const Given<T>& X, py
   return outputs;
 }
 
-/// (gradient, input gradient, costates) for cotangents of these outputs.
+/// (gradient, gradient by the rows of X, costates) for cotangents of these outputs.
 template <class T>
 py::tuple observed_vjp(const Network& net, const Given<T>& u, const Given<T>& X, py::handle observed,
                        const Given<T>& cotangents) {
@@ -36,15 +36,15 @@ py::tuple observed_vjp(const Network& net, const Given<T>& u, const Given<T>& X,
   const Data<T> data = view_observed<T>(net, X, observed);
   const Index samples = data.samples;
   const T* given = view(cotangents, samples * data.targets.grid.row_size(net.outputs), "cotangents");
-  Array<T> gradient(net.control_size()), inputs({samples, net.features}),
+  Array<T> gradient(net.control_size()), rows({samples, net.row_size()}),
       costates({net.layers + 1, samples, net.dim});
-  const Derivatives<T> out{gradient.mutable_data(), inputs.mutable_data(), costates.mutable_data()};
+  const Derivatives<T> out{gradient.mutable_data(), rows.mutable_data(), costates.mutable_data()};
   compute<T>([&](Workspace<T>& workspace) {
     with_given_cotangents(net, controls, data, given, [&](const Cost<T>& cost) {
-      AdjointSweep<T>(net, controls, data.X.data, samples, {&cost}, out, workspace).run();
+      AdjointSweep<T>(net, controls, {net, data.X.data}, samples, {&cost}, out, workspace).run();
     });
   });
-  return py::make_tuple(gradient, inputs, costates);
+  return py::make_tuple(gradient, rows, costates);
 }
 
 template <class T>

@@ -1,8 +1,8 @@
-"""Choose the compiled core and make it known as ``ocdl._core``.
+"""Choose the compiled core and import it as ``ocdl._core``.
 
-The package holds one extension module per instruction set. The CPU is asked *before* one of them is imported, because
+The package holds one extension module per instruction set. The CPU is checked *before* one of them is imported, because
 an illegal instruction ends the process and cannot be caught. ``OCDL_CORE=baseline`` (or ``avx2``, ``avx512``) in the
-environment overrules the choice. One core per process.
+environment overrides the choice. A process has one core.
 """
 
 import importlib
@@ -27,23 +27,25 @@ def choose(requested: str | None, built: Sequence[str], supported: Sequence[str]
     usable = [name for name in VARIANTS if name in built and name in supported]
     if not usable:
         raise ImportError(
-            f"ocdl has no compiled core for this machine (built: {_listed(built)}; "
-            f"the CPU supports: {_listed(supported)}); install it anew from its sources"
+            f"ocdl has no compiled core for this machine (built: {_join_names(built)}; "
+            f"the CPU supports: {_join_names(supported)}); reinstall it from source"
         )
     if not requested:
         return usable[-1]
     if requested in usable:
         return requested
     if requested not in VARIANTS:
-        reason = f"is not a core; known are {_listed(VARIANTS)}"
+        reason = f"is not a core; known are {_join_names(VARIANTS)}"
     elif requested not in built:
         reason = "was not built in this installation"
     else:
         reason = "needs instructions that this CPU does not have"
-    raise ImportError(f"OCDL_CORE={requested} {reason}; usable here: {_listed(usable)} (unset OCDL_CORE for the best)")
+    raise ImportError(
+        f"OCDL_CORE={requested} {reason}; usable here: {_join_names(usable)} (unset OCDL_CORE for the best)"
+    )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"
 
 

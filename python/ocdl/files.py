@@ -23,11 +23,11 @@ def save(path: FilePath, net: Network, u: Controls, **metadata: Any) -> None: ..
 @overload
 def save(path: FilePath, net: ODEClassifier | ODERegressor | TableModel) -> None: ...
 def save(path: FilePath, net: Any, u: Controls | None = None, **metadata: Any) -> None:
-    """Write a network and its controls, or anything fitted, to a file, from which `load` returns them to the last bit.
+    """Write a network and its controls, or a fitted estimator or table model, to a file; `load` returns the same bits.
 
-    The file is written under another name, flushed to the disk and then renamed: whatever happens, there is either the
-    old file or the new one at `path`. If `path` is a symbolic link, the file it points to is replaced. The file holds
-    no code (no pickle).
+    The file is written under a temporary name, flushed to the disk and then renamed, so that `path` is always either
+    the old file or the new one. If `path` is a symbolic link, the file it points to is replaced. The file holds no code
+    (no pickle).
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def save(path: FilePath, net: Any, u: Controls | None = None, **metadata: Any) -
     u : Controls
         The controls of the network; a fitted model has its own.
     **metadata
-        What else to store with a network: text, finite numbers, True, False, None, and lists and dicts of them. Tuples
-        come back as lists.
+        Other values to store with a network: text, finite numbers, True, False, None, and lists and dicts of them.
+        Tuples are read as lists.
 
     Raises
     ------
@@ -80,14 +80,14 @@ def load(path: FilePath, expected: type[Expected]) -> Expected: ...
 def load(path: FilePath, expected: type[Any] | None = None) -> Any:
     """Return what a file holds: a network with its controls, a fitted estimator, or a model for tables.
 
-    No code in a file is ever run: a file by a stranger can be wrong, but not do harm.
+    A file holds no code: one from an untrusted source can be wrong, but it cannot run anything.
 
     Parameters
     ----------
     path : str or path-like
     expected : type, optional
-        What the file has to hold: `SavedNetwork`, `ODEClassifier`, `ODERegressor` or `TableModel`. Another content
-        raises a ModelFileError, and type checkers know the type of the result.
+        The type that the file must hold: `SavedNetwork`, `ODEClassifier`, `ODERegressor` or `TableModel`. Any other
+        raises a ModelFileError, and type checkers infer the type of the result.
 
     Returns
     -------
@@ -98,10 +98,10 @@ def load(path: FilePath, expected: type[Any] | None = None) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is damaged, truncated, foreign, written by a newer ocdl, a checkpoint, or holds something else than
-        `expected`; the message says which.
+        If the file is damaged, truncated, foreign, written by a newer ocdl, a checkpoint, or does not hold `expected`;
+        the message says which.
     OSError
-        If it cannot be read; FileNotFoundError if it is not there.
+        If it cannot be read; FileNotFoundError if it does not exist.
 
     Examples
     --------

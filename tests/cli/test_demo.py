@@ -77,7 +77,7 @@ def test_table_and_page(run: Run, tmp_path: Path) -> None:
     assert "https:" not in html
 
 
-def test_json_is_what_the_trainings_gave(run: Run, tmp_path: Path, brief: None) -> None:
+def test_json_holds_the_results_of_the_trainings(run: Run, tmp_path: Path, brief: None) -> None:
     code, out, err = run("--quick", "--seed", 3, "--json", "--out", tmp_path)
     assert (code, err) == (0, "")
     facts = json.loads(out)

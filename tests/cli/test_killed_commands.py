@@ -210,13 +210,13 @@ def test_two_hundred_kills(name: str, folder: Path, soak: Soak) -> None:
 
 
 @pytest.mark.slow
-def test_killed_trainings_go_on_from_their_checkpoints(folder: Path, soak: Soak) -> None:
+def test_killed_trainings_continue_from_their_checkpoints(folder: Path, soak: Soak) -> None:
     """One is killed until it has come to its end, and has then made the model of a training that nobody killed."""
     options = ("train", "--data", "data.csv", "--layers", "5", "--max-iter", "400", "--optimiser", "backtracking")
     whole = Command((*options, "--out", "whole.ocdl"), "whole.ocdl", ocdl.load)
     duration, kills, rng = finished(whole, folder), 0, random.Random(0)
-    wanted = soak.times(40, least=1)
-    while kills < wanted:
+    reference = soak.times(40, least=1)
+    while kills < reference:
         (folder / "state").unlink(missing_ok=True)
         (folder / "new.ocdl").unlink(missing_ok=True)
         for patience in itertools.count(1):
@@ -270,9 +270,9 @@ def test_a_full_disk_keeps_the_old_file(name: str, folder: Path) -> None:
     command = COMMANDS[name]
     before = with_an_old_file(command, folder)
 
-    said = complaint(start(command, folder, FULL_DISK))
-    assert said.startswith("ocdl: error: File too large")
-    assert command.writes.partition("/")[0] in said
+    message = complaint(start(command, folder, FULL_DISK))
+    assert message.startswith("ocdl: error: File too large")
+    assert command.writes.partition("/")[0] in message
     assert files_in(folder) == before
 
 
@@ -293,21 +293,21 @@ def test_a_folder_that_is_read_only_is_refused_before_the_work(name: str, folder
     for path in folders:
         path.chmod(0o555)
     try:
-        said = complaint(start(command, folder, WITHOUT_ROOTS_POWER))
+        message = complaint(start(command, folder, WITHOUT_ROOTS_POWER))
     finally:
         for path in folders:
             path.chmod(0o755)
-    assert said.startswith("ocdl: error: Permission denied: ")
-    assert command.writes.partition("/")[0] in said
+    assert message.startswith("ocdl: error: Permission denied: ")
+    assert command.writes.partition("/")[0] in message
     assert files_in(folder) == before
 
 
 @pytest.mark.parametrize("name", ["train", "predict"])
-def test_a_place_below_a_file_is_refused_before_the_work(name: str, folder: Path) -> None:
+def test_a_path_below_a_file_is_refused_before_the_work(name: str, folder: Path) -> None:
     command = COMMANDS[name]
     argv = tuple("data.csv/new" if word == command.writes else word for word in command.argv)
-    said = complaint(start(Command(argv, "", ocdl.load), folder))
-    assert "There is no such folder" in said or "Not a directory" in said
+    message = complaint(start(Command(argv, "", ocdl.load), folder))
+    assert "There is no such folder" in message or "Not a directory" in message
 
 
 def limited(megabytes: float) -> str:
@@ -320,8 +320,8 @@ NAMES_A_SIZE = r"not enough memory: .*\d (MB|GB|TB|MiB|GiB)"
 @pytest.mark.parametrize("layers", [10**6, 10**8])
 def test_a_limit_on_memory_ends_in_one_line_that_names_the_size(layers: int, folder: Path) -> None:
     argv = ("train", "--data", "data.csv", "--layers", str(layers), "--max-iter", "2", "--out", "new.ocdl")
-    said = complaint(start(Command(argv, "", ocdl.load), folder, limited(2000)))
-    assert re.search(NAMES_A_SIZE, said), said
+    message = complaint(start(Command(argv, "", ocdl.load), folder, limited(2000)))
+    assert re.search(NAMES_A_SIZE, message), message
     assert not (folder / "new.ocdl").exists()
 
 
@@ -331,8 +331,8 @@ def test_limits_in_which_libraries_crash_are_refused_before_they_are_imported(
     name: str, megabytes: float, folder: Path
 ) -> None:
     command = COMMANDS[name]
-    said = complaint(start(command, folder, limited(megabytes)))
-    assert re.search(f"ocdl {name} needs about 80. MB: .* the limit .* is {megabytes} MB", said), said
+    message = complaint(start(command, folder, limited(megabytes)))
+    assert re.search(f"ocdl {name} needs about 80. MB: .* the limit .* is {megabytes} MB", message), message
     assert not (folder / command.writes).exists()
 
 
@@ -340,5 +340,5 @@ def test_limits_in_which_libraries_crash_are_refused_before_they_are_imported(
 def test_a_table_that_does_not_fit_into_a_limit_is_refused_by_name(name: str, folder: Path) -> None:
     for file in ("data.csv", "points.csv"):
         os.truncate(folder / file, 2 * 10**8)
-    said = complaint(start(COMMANDS[name], folder, limited(1500)))
-    assert re.search(r"needs about \S+ GB: 800 MB for the libraries, \S+ GB for (data|points).csv", said), said
+    message = complaint(start(COMMANDS[name], folder, limited(1500)))
+    assert re.search(r"needs about \S+ GB: 800 MB for the libraries, \S+ GB for (data|points).csv", message), message

@@ -72,7 +72,7 @@ def test_every_text_is_escaped() -> None:
     assert len(reader.all("b")) == 1  # Html is taken as it is
 
 
-def test_nothing_comes_from_elsewhere() -> None:
+def test_the_page_loads_no_external_resources() -> None:
     html = whole_page()
     reader = Reader(html)
     assert "http:" not in html

@@ -18,21 +18,18 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure as Canvas
+from reproduction_examples import history, make_outcome
 from subprocesses import run_python
 from test_page import Reader
 
 import ocdl
 from ocdl.cli import main
 from ocdl.cli._interrupts import reraise_swallowed_interrupts
-from ocdl.reproduce import FIGURES, Progress, draw_figure, measures, reproduce, runs
-from ocdl.reproduce.cases import Case
-from ocdl.reproduce.claims import CLAIMS
+from ocdl.reproduce import FIGURES, Progress, draw_figure, reproduce, runs
 from ocdl.reproduce.figures.courses import draw_courses
 from ocdl.reproduce.results import Results
-from ocdl.reproduce.runs import ARCHITECTURES, EXPERIMENTS, METHODS, MNIST, Run, list_runs
+from ocdl.reproduce.runs import ARCHITECTURES, EXPERIMENTS, MNIST, Run, list_runs
 from ocdl.reproduce.store import Outcome, Store
-from ocdl.reproduce.verdict import Claim, Verdict
-from ocdl.training.history import History
 
 Command = Callable[..., tuple[int, str, str]]
 NAMES = [f"fig{i}" for i in range(1, 16)] + ["table1"]
@@ -179,7 +176,7 @@ def test_figures(names: list[str], trained: int, tmp_path: Path, brief: None, mo
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device", "paper")])
-def test_a_stopped_command_says_how_far_it_came_and_the_next_one_that_it_goes_on(
+def test_a_stopped_command_reports_its_progress_and_the_next_one_continues(
     error: BaseException,
     tmp_path: Path,
     brief: None,
@@ -199,14 +196,14 @@ def test_a_stopped_command_says_how_far_it_came_and_the_next_one_that_it_goes_on
     with monkeypatch.context() as patch:
         patch.setattr(Store, "save", stopped)
         assert main(argv) == (130 if isinstance(error, KeyboardInterrupt) else 2)
-    said, reason = capsys.readouterr().err.splitlines()
-    assert said == f"ocdl: 3 of 16 trainings, 0 of 1 figure are in {folder!r}; the same command goes on with them"
+    message, reason = capsys.readouterr().err.splitlines()
+    assert message == f"ocdl: 3 of 16 trainings, 0 of 1 figure are in {folder!r}; the same command continues from them"
     assert reason.startswith(("ocdl: interrupted", "ocdl: error: No space left on device"))
     assert main(argv) == 0
-    assert capsys.readouterr().err == "ocdl: going on: 3 of 16 trainings are finished\n"
+    assert capsys.readouterr().err == "ocdl: continuing: 3 of 16 trainings are finished\n"
 
 
-def test_an_interrupt_that_gets_lost_in_a_figure_ends_the_command_behind_it(
+def test_a_swallowed_interrupt_in_a_figure_ends_the_command_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw = FIGURES["fig1"].draw
@@ -217,13 +214,13 @@ def test_an_interrupt_that_gets_lost_in_a_figure_ends_the_command_behind_it(
         draw(results, canvas)
 
     monkeypatch.setitem(FIGURES, "fig1", replace(FIGURES["fig1"], draw=losing))
-    wrapped = reraise_swallowed_interrupts(draw_figure)
+    guarded_draw = reraise_swallowed_interrupts(draw_figure)
     with pytest.raises(KeyboardInterrupt):
-        reproduce(["fig1", "table1"], str(tmp_path), seeds=1, quick=True, draw=wrapped)
+        reproduce(["fig1", "table1"], str(tmp_path), seeds=1, quick=True, draw=guarded_draw)
     assert not (tmp_path / "figures" / "table1.png").exists()
 
 
-def test_what_is_finished_is_kept(tmp_path: Path, brief: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_trainings_are_kept(tmp_path: Path, brief: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(progress: Progress) -> None:
         if progress.done == 3:
             raise KeyboardInterrupt
@@ -334,7 +331,7 @@ def no_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_images")
-def test_missing_images_that_were_asked_for(command: Command, tmp_path: Path) -> None:
+def test_missing_images_of_requested_figures(command: Command, tmp_path: Path) -> None:
     for named in (("fig14",), ("fig1", "fig15"), ("fig14", "--mnist", tmp_path / "absent")):
         result = command(*named, "--out", tmp_path / "new")
         assert_refused(result, "fig14 and fig15", "pip install 'ocdl[mnist]'", "--mnist")
@@ -371,7 +368,7 @@ def test_a_quick_run_judges_nothing(command: Command, tmp_path: Path, brief: Non
     assert (code, empty, len(lines)) == (0, "", 11)
     assert all(line.startswith("not judged  ") for line in lines)
     assert " of " not in "".join(line[:24] for line in lines)
-    assert figures.endswith("; a quick run is too short to judge the claims")
+    assert figures.endswith("; a quick run is too short to test the claims")
     stored = json.loads((tmp_path / "claims.json").read_text())
     assert {claim["verdict"] for claim in stored["claims"]} == {"not judged"}
     assert stored["claims"][0]["cases"]
@@ -380,7 +377,7 @@ def test_a_quick_run_judges_nothing(command: Command, tmp_path: Path, brief: Non
     assert "not as claimed" not in text
 
 
-def test_figures_are_named_as_people_name_them(command: Command, tmp_path: Path) -> None:
+def test_figures_have_aliases(command: Command, tmp_path: Path) -> None:
     for spelling in ("Fig. 1", "1"):
         code, out, _ = command(spelling, "--only", "TABLE 1", "--json", "--out", tmp_path)
         assert (code, json.loads(out)["figures"]) == (0, ["fig1", "table1"])
@@ -431,9 +428,9 @@ def test_test_curves_are_as_fine_as_training_curves() -> None:
 
 def test_ranges_cover_what_all_seeds_have() -> None:
     """A training that ends early is evaluated where it ends, and the others are not."""
-    past = [history(0.1), history(0.2)]
-    past[1] = replace(past[1], evaluated=np.array([0, 77]))
-    seeds = [{"ResNet": outcome(Run("architectures", "donut1d", "ResNet", i, 101), one)} for i, one in enumerate(past)]
+    past = [history(0.1), replace(history(0.2), evaluated=np.array([0, 77]))]
+    runs = [Run("architectures", "donut1d", "ResNet", i, 101) for i in range(2)]
+    seeds = [{"ResNet": make_outcome(run, one)} for run, one in zip(runs, past, strict=True)]
     ax = Canvas().subplots()
     draw_courses(seeds, "accuracy", ax)
     (shade,) = ax.collections
@@ -443,7 +440,7 @@ def test_ranges_cover_what_all_seeds_have() -> None:
 def test_the_legend_of_figure_14_covers_no_curve() -> None:
     results, steps = Results(), np.full(20, 0.05)
     for name in EXPERIMENTS[MNIST].networks:
-        results.add(outcome(Run(MNIST, MNIST, name, 1, 101), history(0.1), () if name == "Net" else steps))
+        results.add(make_outcome(Run(MNIST, MNIST, name, 1, 101), history(0.1), () if name == "Net" else steps))
     canvas = Canvas(layout="constrained")
     FIGURES["fig14"].draw(results, canvas)
     canvas.draw_without_rendering()
@@ -451,146 +448,3 @@ def test_the_legend_of_figure_14_covers_no_curve() -> None:
     legend = accuracy.get_legend()
     assert legend is not None
     assert not legend.get_window_extent().overlaps(accuracy.get_window_extent())
-
-
-# ---- claims: each can hold and can fail, and its words fit ----
-
-
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
-def test_remarks_fit_the_verdict(claim: Claim) -> None:
-    def remark(*as_claimed: bool, **options: Any) -> str:
-        found = [Case("ab"[i % 2], "somewhere", holds, {"number": 1.0}) for i, holds in enumerate(as_claimed)]
-        return Verdict(claim, found, **options).remark
-
-    assert len({claim.holds, claim.mixed, claim.fails}) == 3
-    assert remark(True, True) == claim.holds
-    assert remark(False, False) == claim.fails
-    assert remark(True, False, True, False) == f"{claim.mixed} As claimed: a 2 of 2, b 0 of 2."
-    assert remark(*[True] * 11, False) == f"{claim.holds} As claimed: a 6 of 6, b 5 of 6."
-    assert remark() not in (claim.holds, claim.mixed, claim.fails)
-    assert "too short" in remark(True, judged=False)
-    for sentence in (claim.holds, claim.mixed, claim.fails):
-        assert sentence[0].isupper()
-        assert sentence.endswith(".")
-
-
-def history(loss: float, test: float = 1.0, early: float = 1.0, training: float | None = None) -> History:
-    """A training of 101 iterations with these last values, and an early loss."""
-    course = np.full(102, early)
-    course[-1] = loss
-    nothing, ends = np.zeros(102), np.array([0, 101])
-    accuracy = np.array([0.5, test if training is None else training])
-    every_iteration = (course, nothing, nothing, nothing.astype(np.int64), nothing)
-    return History(*every_iteration, ends, accuracy, np.array([1.0, loss]), np.array([0.5, test]), np.zeros((2, 20)))
-
-
-def outcome(run: Run, past: History, steps: Any = (), controls: Any = None) -> Outcome:
-    return Outcome(run, past, np.asarray(steps, dtype=float), np.zeros((10, 2)), controls, 1, 1.0)
-
-
-def verdict(number: int, outcomes: Iterator[Outcome] | list[Outcome]) -> Verdict:
-    results = Results()
-    for one in outcomes:
-        results.add(one)
-    claim = CLAIMS[number - 1]
-    return Verdict(claim, list(claim.cases(results)))
-
-
-def architectures(seed: int = 1, **changed: Any) -> list[Outcome]:
-    """Four networks that are as the paper says; keywords replace the history or the steps of some."""
-    h = np.full(20, 0.05)
-    free, sparse = np.tile([0.3, -0.2], 10), np.zeros(20)
-    sparse[[3, 8]] = 0.5
-    given = {
-        "Net": (history(0.1, 0.7, 0.9), ()),
-        "ResNet": (history(0.01, 0.99, 0.5), h),
-        "ODENet": (history(0.011, 0.99, 0.4), free),
-        "ODENet+Simplex": (history(0.012, 0.99, 0.6), sparse),
-    } | changed
-    return [outcome(Run("architectures", "squares", name, seed, 101), *parts) for name, parts in given.items()]
-
-
-def test_claims_about_losses_and_steps() -> None:
-    h = np.full(20, 0.05)
-    for number in (1, 2, 3, 4, 5, 6):
-        assert verdict(number, architectures()).word == "holds"
-    assert verdict(1, architectures(Net=(history(0.011, 0.7), ()))).word == "fails"
-    assert verdict(1, architectures(Net=(history(0.1, 1.0), ()))).word == "fails"
-    assert verdict(2, architectures(ODENet=(history(0.011, early=0.7), h))).word == "fails"
-    assert verdict(2, architectures(ODENet=(history(0.001, early=0.4), h))).word == "fails"
-    assert verdict(3, architectures(ODENet=(history(0.03), h))).word == "fails"
-    worse = verdict(4, architectures(ODENet=(history(0.011, 0.95, training=0.98), h)))
-    assert (worse.word, worse.count) == ("mixed", "3 of 4")
-    for steps in (h, -h, 0.1 * np.tile([0.3, -0.2], 10), np.r_[0.0, np.tile([0.3, -0.2], 9), 0.3]):
-        assert verdict(5, architectures(ODENet=(history(0.011), steps))).word == "fails"
-    for kept, word in ((1, "fails"), (2, "holds"), (3, "holds"), (4, "fails"), (20, "fails")):
-        steps = np.r_[np.full(kept, 1 / kept), np.zeros(20 - kept)]
-        found = verdict(6, architectures(**{"ODENet+Simplex": (history(0.011), steps)}))
-        assert (found.word, found.medians) == (word, {"steps kept": kept})
-    assert verdict(1, []).word == "not evaluated"
-
-
-def test_claims_about_digits() -> None:
-    def digits(test: float, training: float = 1.0) -> list[Outcome]:
-        past = history(0.1, test, training=training)
-        return [outcome(Run(MNIST, MNIST, name, 1, 101), past) for name in ARCHITECTURES]
-
-    assert verdict(11, digits(0.95)).word == "holds"
-    assert verdict(11, digits(0.94)).word == "fails"
-    assert verdict(11, digits(1.0, 0.98)).word == "fails"
-
-
-def linear(experiment: str, network: str, seed: int = 1, *, push: float = 0.0, W: Any = (1.0, 0.0)) -> Outcome:
-    """A network that moves all points by `push` along the first axis, and divides them by a line."""
-    run = Run(experiment, "donut1d", network, seed, 1)
-    net = run.settings.network(network, 2)
-    b = np.zeros((net.n_layers, 2))
-    b[:, 0] = np.arctanh(push / net.horizon) if push else 0.0
-    return outcome(run, history(0.1), controls=net.controls(b=b, W=[W]))
-
-
-def test_claim_about_the_view() -> None:
-    def networks(experiment: str, push: float, W: Any) -> list[Outcome]:
-        there = [linear(experiment, name) for name in ("Net", "ResNet", "ODENet+Simplex")]
-        return [*there, linear(experiment, "ODENet", push=push, W=W)]
-
-    calm, far = networks("fixed_classifier", 0.0, (1.0, 0.0)), networks("architectures", 0.9, (0.5, 0.0))
-    assert verdict(7, [*far, *calm]).word == "holds"
-    assert verdict(7, [*networks("architectures", 0.9, (2.0, 0.0)), *calm]).word == "fails"  # a narrow band
-    assert verdict(7, [*networks("architectures", 0.0, (0.5, 0.0)), *calm]).word == "fails"  # not out of view
-    assert (
-        verdict(7, [*far, *networks("fixed_classifier", 0.99, (1.0, 0.0))]).word == "fails"
-    )  # out of view all the same
-    assert verdict(7, calm).word == "not evaluated"
-
-
-def test_claims_about_shapes() -> None:
-    straight = [linear("architectures", name, seed) for name in ARCHITECTURES for seed in (1, 2)]
-    assert verdict(8, straight).word == "fails"  # nobody squeezes
-    same = verdict(9, straight)
-    assert (same.word, same.count) == ("holds", "4 of 4")
-    outside = linear("architectures", "ResNet", 2, push=0.99, W=(1.0, 0.0))  # all points on one side
-    mixed = verdict(9, [*straight, outside])
-    assert (mixed.word, mixed.count) == ("mixed", "3 of 4")
-    methods = [linear("runge_kutta", name, push=0.9) for name in METHODS]
-    assert verdict(10, methods).word == "holds"
-    assert verdict(10, [*methods[:3], linear("runge_kutta", "Kutta(4)", push=-0.9)]).count == "3 of 6"
-
-
-def test_measures() -> None:
-    rng = np.random.default_rng(0)
-    square = rng.uniform(-1, 1, (2000, 2))
-    t = rng.uniform(0, 6, 2000)
-    circle = np.stack([np.cos(t), np.sin(t)], axis=1)
-    assert 0.7 < measures.thickness(square) < 0.9
-    assert measures.thickness(circle) < 0.02
-    assert measures.thickness(circle + 0.005 * rng.standard_normal(circle.shape)) < 0.25
-    one = linear("architectures", "ResNet", W=(3.0, 4.0))
-    z = measures.band_width(one) / 2 * 5.0
-    assert 1 / (1 + np.exp(-z)) == pytest.approx(0.9)
-    data = one.run.data()
-    assert measures.regions(one, data) == (1, 1)
-    assert measures.spread(one, data) == 1.0
-    moved = linear("architectures", "ResNet", push=0.9)
-    assert measures.distance(moved, moved, data) == 0.0
-    assert measures.distance(moved, linear("architectures", "ResNet", push=-0.9), data) == pytest.approx(2.0)

@@ -54,8 +54,8 @@ def test_scores_of_classes_are_those_of_scikit_learn(weighted: bool, tables: Any
     shares = np.array([np.average(y == label, weights=weights) for label in known.classes_])
     assert facts["baseline_accuracy"] == pytest.approx(shares.max())
     assert facts["baseline_log_loss"] == pytest.approx(log_loss(y, np.tile(shares, (100, 1)), **how))
-    shown = run("score", model, new)[1]
-    assert [line.split()[0] for line in shown.splitlines()] == [
+    output = run("score", model, new)[1]
+    assert [line.split()[0] for line in output.splitlines()] == [
         "accuracy", "log", "AUC", "confusion", "high", "high", "low", "middle"
     ]  # fmt: skip
 
@@ -112,8 +112,8 @@ def test_weights_reach_the_training(tables: Any, run: Run, tmp_path: Path) -> No
         (("--test", "absent.csv"), "'absent.csv' is not a file"),
         (("--test", "new.csv", "--test-size", "0.2"), "--test and --test-size cannot be combined"),
         (("--weights", "outcome"), "--weights names 'outcome', which is the target"),
-        (("--weights", "a"), "is not a weight; weights are numbers and not negative"),
-        (("--class-weight", "high"), "--class-weight must be balanced, or LABEL=WEIGHT with a positive number"),
+        (("--weights", "a"), "is not a weight; weights are numbers of 0 or more"),
+        (("--class-weight", "high"), "--class-weight must be balanced, or LABEL=W with a weight of 0 or more"),
         (("--class-weight", "huge=2"), "--class-weight: 'huge' is not one of the classes high, low, middle"),
         (("--categorical", "zip"), "no column is named 'zip'"),
         (("--max-categories", "0"), "--max-categories: must be a whole number from 1 to 1000"),
@@ -157,7 +157,7 @@ def test_help_is_in_groups_with_defaults(run: Run) -> None:
     assert "iterations; default: " in out
 
 
-def test_a_checkpoint_of_another_training_says_what_differs(tables: Any, run: Run, tmp_path: Path) -> None:
+def test_resuming_another_training_names_the_difference(tables: Any, run: Run, tmp_path: Path) -> None:
     train, _, _ = tables
     saved = tmp_path / "checkpoint"
     options = ("--data", train, "--target", "outcome", "--test-size", 0, "--quiet", "--out", tmp_path / "m.ocdl")

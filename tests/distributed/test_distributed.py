@@ -31,8 +31,8 @@ pytestmark = [pytest.mark.extras, needs_mpi]
 @functools.cache
 def alone(optimiser: str, max_iter: int = ITERATIONS, **given: Any) -> dict[str, str]:
     """The digests of a training in one process, without MPI."""
-    found: dict[str, str] = trained(problem(**given), OPTIMISERS[optimiser], validated=True, max_iter=max_iter)
-    return found
+    actual: dict[str, str] = trained(problem(**given), OPTIMISERS[optimiser], validated=True, max_iter=max_iter)
+    return actual
 
 
 # ---- bits ----
@@ -41,43 +41,45 @@ def alone(optimiser: str, max_iter: int = ITERATIONS, **given: Any) -> dict[str,
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, pytest.param(8, marks=pytest.mark.slow)])
 def test_the_number_of_ranks_changes_no_bit(ranks: int) -> None:
     """Loss, gradient, controls and scores after 50 iterations, for all distributions of the shards and 1, 2 threads."""
-    said = launch(ranks, "bits", optimisers=list(OPTIMISERS), distributions=list(DISTRIBUTIONS), threads=[1, 2]).said
-    assert len(said) == len(OPTIMISERS) * len(DISTRIBUTIONS) * 2
-    for name, found in said.items():
-        assert found == alone(name.split(",")[0]), name
+    message = launch(
+        ranks, "bits", optimisers=list(OPTIMISERS), distributions=list(DISTRIBUTIONS), threads=[1, 2]
+    ).message
+    assert len(message) == len(OPTIMISERS) * len(DISTRIBUTIONS) * 2
+    for name, actual in message.items():
+        assert actual == alone(name.split(",")[0]), name
 
 
 @pytest.mark.parametrize("optimiser", ["lbfgs", "adam on batches"])
 def test_single_precision_and_long_vectors_have_their_bits_too(optimiser: str) -> None:
     """With 40 features the sum is exchanged by segments."""
     given: dict[str, Any] = {"dtype": "float32", "d": 40, "max_iter": 5}
-    said = launch(3, "bits", optimisers=[optimiser], distributions=["equal", "uneven"], threads=[1], **given).said
-    assert len(said) == 2
-    for found in said.values():
-        assert found == alone(optimiser, **given)
+    message = launch(3, "bits", optimisers=[optimiser], distributions=["equal", "uneven"], threads=[1], **given).message
+    assert len(message) == 2
+    for actual in message.values():
+        assert actual == alone(optimiser, **given)
 
 
 def test_long_vectors_in_double_precision() -> None:
     given: dict[str, Any] = {"d": 30, "max_iter": 3}
-    said = launch(2, "bits", optimisers=["newton"], distributions=["uneven"], threads=[1], **given).said
-    assert [*said.values()] == [alone("newton", **given)]
+    message = launch(2, "bits", optimisers=["newton"], distributions=["uneven"], threads=[1], **given).message
+    assert [*message.values()] == [alone("newton", **given)]
 
 
 @pytest.mark.parametrize("optimiser", CUSTOM_LOSS_OPTIMISERS)
 def test_a_custom_loss_adds_up(optimiser: str) -> None:
     for distribution in ("equal", "uneven"):
-        said = launch(3, "with_custom_loss", optimiser=optimiser, distribution=distribution).said
-        assert said == with_custom_loss(None, optimiser, distribution)
+        message = launch(3, "with_custom_loss", optimiser=optimiser, distribution=distribution).message
+        assert message == with_custom_loss(None, optimiser, distribution)
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_each_rank_reads_its_shards_of_a_source(optimiser: str) -> None:
-    assert launch(3, "from_a_source", optimiser=optimiser).said == from_a_source(None, optimiser)
+    assert launch(3, "from_a_source", optimiser=optimiser).message == from_a_source(None, optimiser)
 
 
 def test_a_source_with_a_custom_loss() -> None:
-    said = launch(2, "from_a_source", optimiser="lbfgs", custom_loss=True).said
-    assert said == from_a_source(None, "lbfgs", custom_loss=True)
+    message = launch(2, "from_a_source", optimiser="lbfgs", custom_loss=True).message
+    assert message == from_a_source(None, "lbfgs", custom_loss=True)
 
 
 @pytest.mark.parametrize(
@@ -113,15 +115,15 @@ FAULTS = {
     "bad row": "rank 1 has failed: ValueError: X[5, 1] is nan",
     "version": "rank 1 runs ocdl 0.0.9 and rank 0 ocdl",
     "core": "rank 1 computes with the core 'sse' and rank 0 with",
-    "optimiser": "the ranks were not called alike: optimiser is",
-    "controls": "the ranks were not called alike: net is",
-    "validation": 'the ranks were not called alike: validation is "given" on rank 1 and "None" on rank 0',
-    "iterations": "the ranks were not called alike: max_iter is 5 on rank 1 and 1000000 on rank 0",
+    "optimiser": "the ranks have different arguments: optimiser is",
+    "controls": "the ranks have different arguments: net is",
+    "validation": 'the ranks have different arguments: validation is "given" on rank 1 and "None" on rank 0',
+    "iterations": "the ranks have different arguments: max_iter is 5 on rank 1 and 1000000 on rank 0",
 }
 
 
 @pytest.mark.parametrize("how", FAULTS)
-def test_an_error_on_one_rank_ends_all_and_says_which(how: str) -> None:
+def test_an_error_on_one_rank_ends_all_ranks_and_is_named(how: str) -> None:
     done = launch(3, "failing", how=how, rank=1, most_seconds=60)
     assert done.code != 0
     lines = [line for line in done.err.splitlines() if line.startswith("rank ")]
@@ -143,20 +145,20 @@ def test_an_interrupt_on_one_rank_is_one_on_all(rank: int, tmp_path: Path) -> No
     done = launch(2, "failing", how="interrupted", rank=rank, checkpoint=str(path), most_seconds=60)
     assert f"rank {1 - rank}: KeyboardInterrupt: rank {rank} was interrupted" in done.err
     assert f"rank {rank}: KeyboardInterrupt" in done.err
-    assert launch(1, "resumed", checkpoint=str(path), max_iter=0).said["iterations"] > 0
+    assert launch(1, "resumed", checkpoint=str(path), max_iter=0).message["iterations"] > 0
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_callback_that_returns_true_on_any_rank_ends_all(rank: int) -> None:
-    said = launch(2, "failing", how="ended", rank=rank, most_seconds=60).said
-    assert said["status"] == "INTERRUPTED"
+    message = launch(2, "failing", how="ended", rank=rank, most_seconds=60).message
+    assert message["status"] == "INTERRUPTED"
 
 
 @pytest.mark.parametrize("how", ["absent", "hangs"])
-def test_a_rank_that_does_not_come_is_named(how: str) -> None:
+def test_a_missing_rank_is_named(how: str) -> None:
     done = launch(3, "failing", how=how, rank=1, timeout=8.0, most_seconds=60)
     assert done.code != 0
-    assert "TimeoutError: rank 1 has not come within 8 s" in done.err
+    assert "TimeoutError: rank 1 did not join within 8 s" in done.err
     assert done.seconds < 30
 
 
@@ -178,13 +180,13 @@ def test_a_killed_rank_ends_the_job_and_the_last_checkpoint_resumes(tmp_path: Pa
     done = launch(3, "failing", how="killed", rank=1, checkpoint=str(path), most_seconds=60)
     assert done.code != 0
     assert done.seconds < 1.5 + 10
-    reached = launch(1, "resumed", checkpoint=str(path), max_iter=0).said["iterations"]
+    reached = launch(1, "resumed", checkpoint=str(path), max_iter=0).message["iterations"]
     assert reached > 0
     p, iterations = problem(weighted=False), reached + 5
     expected = train(p, GradientDescent(1e-3), max_iter=iterations)
     digest = digest_of(expected.controls.to_vector(), expected.history.loss)
     for ranks in (1, 2, 4):
-        said = launch(ranks, "resumed", checkpoint=str(path), max_iter=iterations).said
-        assert said == {"digest": digest, "iterations": iterations}
+        message = launch(ranks, "resumed", checkpoint=str(path), max_iter=iterations).message
+        assert message == {"digest": digest, "iterations": iterations}
     plain = train(p, GradientDescent(1e-3), max_iter=iterations, checkpoint=resume_copy(path))
     assert digest_of(plain.controls.to_vector(), plain.history.loss) == digest

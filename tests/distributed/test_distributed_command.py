@@ -67,12 +67,12 @@ def test_the_model_file_does_not_depend_on_the_ranks(
         done = launch_command(ranks, command(folder, out, "--json", *more))
         assert done.code == 0, done.err
         assert digest(out) == digest(tmp_path / "alone.ocdl")
-        said = json.loads(done.out)  # one rank speaks
-        assert said["loss"] == facts["loss"]
+        message = json.loads(done.out)  # one rank speaks
+        assert message["loss"] == facts["loss"]
         for name in ("train", "test"):
             for score in ("accuracy", "log_loss", "r2", "error"):
                 if f"{name}_{score}" in facts:
-                    assert said[f"{name}_{score}"] == pytest.approx(facts[f"{name}_{score}"], rel=1e-9)
+                    assert message[f"{name}_{score}"] == pytest.approx(facts[f"{name}_{score}"], rel=1e-9)
 
 
 def test_the_model_predicts(folder: Path, tmp_path: Path, run: Callable[..., Any]) -> None:
@@ -123,13 +123,15 @@ def test_a_file_that_is_none_and_files_that_are_missing(folder: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (("--cv", "3", "--test-size", "0"), "--cv needs all rows in one place"),
-        (("--patience", "3"), "--patience needs all rows in one place"),
-        (("--alpha", "cv"), "--alpha cv needs all rows in one place"),
+        (("--cv", "3", "--test-size", "0"), "--cv needs all rows in one file"),
+        (("--patience", "3"), "--patience needs all rows in one file"),
+        (("--alpha", "cv"), "--alpha cv needs all rows in one file"),
         (("--data", "spiral"), "on several ranks --data takes Parquet files"),
     ],
 )
-def test_what_needs_all_rows_is_refused(more: tuple[str, ...], reason: str, folder: Path, tmp_path: Path) -> None:
+def test_options_that_need_all_rows_are_refused(
+    more: tuple[str, ...], reason: str, folder: Path, tmp_path: Path
+) -> None:
     assert reason in refused(2, command(folder, tmp_path / "m.ocdl", *more)).err
 
 

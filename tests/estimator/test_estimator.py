@@ -63,7 +63,7 @@ def test_every_check_of_scikit_learn_passes(architecture: str) -> None:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_architecture_has_sound_defaults(architecture: str) -> None:
-    """On noisy tables it knows more than the shares of the classes, and hardly less than logistic regression.
+    """On noisy tables it predicts better than the frequencies of the classes, and hardly less than logistic regression.
 
     With few rows for its columns, where logistic regression learns noise by heart, it learns much less of it.
     """
@@ -111,7 +111,7 @@ def test_a_flow_that_the_prior_holds_is_logistic_regression(architecture: str) -
 
 @pytest.mark.parametrize("architecture", ["odenet", "odenet+simplex"])
 def test_a_flow_at_rest_finds_its_readout_in_one_layer(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All layers do the same there; callbacks and the history know nothing of it."""
+    """All layers are equal there; callbacks and the history have all of them nevertheless."""
     layers, seen = [], []
 
     def watched(network: Any, *arguments: Any, **options: Any) -> Any:
@@ -195,9 +195,9 @@ class TestWeights:
         weights = np.random.default_rng(0).integers(0, 4, len(X))
         order = np.random.default_rng(1).permutation(weights.sum())
         model = quick(class_weight=class_weight)
-        weighted = clone(model).fit(X, y, sample_weight=weights)
+        make_samples = clone(model).fit(X, y, sample_weight=weights)
         repeated = clone(model).fit(np.repeat(X, weights, axis=0)[order], np.repeat(y, weights)[order])
-        assert np.array_equal(weighted.controls_.to_vector(), repeated.controls_.to_vector())
+        assert np.array_equal(make_samples.controls_.to_vector(), repeated.controls_.to_vector())
 
     def test_weights_of_zero_alone_are_refused(self) -> None:
         X, y = moons()
@@ -234,14 +234,14 @@ class TestTraining:
             assert np.array_equal(vector, vectors[0])
         assert not np.array_equal(vectors[0], quick(random_state=4).fit(X, y).controls_.to_vector())
 
-    def test_n_jobs_changes_nobody_elses_threads(self) -> None:
+    def test_n_jobs_does_not_change_the_threads_of_others(self) -> None:
         before = ocdl.get_num_threads()
         X, y = moons()
         quick(n_jobs=1).fit(X, y)
         assert ocdl.get_num_threads() == before
 
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # it is still falling
-    def test_warm_start_goes_on(self) -> None:
+    def test_warm_start_continues(self) -> None:
         X, y = moons()
         model = quick(max_iter=5, warm_start=True, optimiser=ocdl.Backtracking(), tol=0)
         first = model.fit(X, y).history_.loss[-1]
@@ -365,7 +365,7 @@ class TestCompany:
         parallel = cross_val_score(model, X, y, cv=4, n_jobs=2)
         assert np.array_equal(parallel, cross_val_score(model, X, y, cv=4))
 
-    def test_workers_take_their_share_of_the_processors(self) -> None:
+    def test_workers_divide_the_processors(self) -> None:
         threads = joblib.Parallel(n_jobs=2)(joblib.delayed(threads_here)() for _ in range(2))
         assert max(threads) <= max(1, (os.cpu_count() or 1) // 2)
 

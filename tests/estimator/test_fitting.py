@@ -107,7 +107,7 @@ def test_with_mini_batches_iterations_are_epochs(alpha: float) -> None:
     assert max(seen) == 12
 
 
-def test_the_warning_counts_the_iterations_of_both_phases_and_advises_what_the_method_has() -> None:
+def test_the_warning_counts_both_phases_and_names_parameters_of_the_optimiser() -> None:
     with pytest.warns(ConvergenceWarning, match=r"after 12 iterations; .*; increase max_iter, scale"):
         ODEClassifier(max_iter=12, random_state=0, alpha=1.0).fit(*ocdl.datasets.make_spiral(random_state=0))
     adam = ODEClassifier(optimiser=ocdl.Adam(0.01, batch_size=50), max_iter=8, random_state=0)

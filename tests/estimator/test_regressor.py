@@ -38,7 +38,7 @@ def test_every_check_of_scikit_learn_passes(architecture: str) -> None:
     assert len(results) > 40
 
 
-def test_it_learns_what_is_not_linear() -> None:
+def test_nonlinear_functions_are_learned() -> None:
     X, y = friedman()
     X_test, y_test = make_friedman1(500, noise=0.5, random_state=1)
     X_test = StandardScaler().fit(make_friedman1(200, noise=0.5, random_state=0)[0]).transform(X_test)
@@ -47,7 +47,7 @@ def test_it_learns_what_is_not_linear() -> None:
 
 
 @pytest.mark.parametrize("shape", ["waves", "product"])
-def test_few_rows_can_show_what_is_not_linear(shape: str) -> None:
+def test_nonlinear_functions_are_learned_from_few_rows(shape: str) -> None:
     """What a linear model leaves is no noise there, as rows that were left out say; of real noise they do not."""
     scores = []
     for seed in range(3):
@@ -110,7 +110,7 @@ def test_huber_does_not_follow_outliers() -> None:
 
 
 @pytest.mark.parametrize("loss", ["huber", "quantile"])
-def test_other_losses_learn_what_is_not_linear_too(loss: str) -> None:
+def test_other_losses_learn_nonlinear_functions(loss: str) -> None:
     X, y = friedman()
     assert LinearRegression().fit(X, y).score(X, y) < 0.8
     assert ODERegressor(loss=loss, alpha=0.3, random_state=0).fit(X, y).score(X, y) > 0.85
@@ -135,9 +135,9 @@ def test_repetition_and_order_of_rows_do_not_matter() -> None:
     X, y = friedman(80)
     weights = np.random.default_rng(0).integers(0, 4, len(X))
     order = np.random.default_rng(1).permutation(weights.sum())
-    weighted = ODERegressor(random_state=0).fit(X, y, sample_weight=weights)
+    make_samples = ODERegressor(random_state=0).fit(X, y, sample_weight=weights)
     repeated = ODERegressor(random_state=0).fit(np.repeat(X, weights, axis=0)[order], np.repeat(y, weights)[order])
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(make_samples.predict(X), repeated.predict(X), rtol=1e-9)
 
 
 def test_copies_predict_the_same(tmp_path: Path) -> None:
@@ -190,8 +190,8 @@ def test_early_stopping_validation_data_and_callbacks() -> None:
     assert stopped.fit(X, y, callback=lambda state: True).status_ is Status.INTERRUPTED
 
 
-def test_what_goes_through_all_points_is_not_believed() -> None:
-    """With more columns than rows a linear model leaves nothing, and knows nothing."""
+def test_interpolation_is_not_taken_for_absence_of_noise() -> None:
+    """With more columns than rows a linear model has no residuals, which says nothing about the noise."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 80))
     y = X[:, 0] + rng.normal(size=300)
@@ -276,7 +276,7 @@ class SeenTargets:
 
 
 @pytest.mark.parametrize("columns", [(), (1,), (2,)])
-def test_a_custom_loss_gets_scaled_targets_in_the_shape_of_y(columns: tuple[int, ...]) -> None:
+def test_a_custom_loss_receives_scaled_targets_in_the_shape_of_y(columns: tuple[int, ...]) -> None:
     X, _ = friedman(60)
     y = 100 + 7 * X[:, : max(columns, default=1)].reshape(60, *columns)
     loss = SeenTargets()

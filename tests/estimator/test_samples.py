@@ -12,19 +12,19 @@ import pytest
 
 from ocdl import ODEClassifier, ODERegressor
 from ocdl.estimator import samples
-from ocdl.estimator.samples import Samples, canonical
+from ocdl.estimator.samples import Samples, merge_samples
 
 
-def by_content(found: Samples) -> list[tuple[float, ...]]:
-    weights = found.row_weights
-    return sorted((*x, *np.atleast_1d(y), w) for x, y, w in zip(found.X, found.y, weights, strict=True))
+def by_content(actual: Samples) -> list[tuple[float, ...]]:
+    weights = actual.row_weights
+    return sorted((*x, *np.atleast_1d(y), w) for x, y, w in zip(actual.X, actual.y, weights, strict=True))
 
 
 def merged_slowly(X: Any, y: Any, weights: Any) -> list[tuple[float, ...]]:
     sums: dict[tuple[float, ...], list[float]] = {}
     for x, target, weight in zip(X, y, weights, strict=True):
         sums.setdefault((*(x + 0.0), *np.atleast_1d(target)), []).append(float(weight))
-    merged = {row: sum(sorted(found)) for row, found in sums.items() if sum(found) > 0}
+    merged = {row: sum(sorted(actual)) for row, actual in sums.items() if sum(actual) > 0}
     total, squares = sum(merged.values()), sum(weight**2 for weight in merged.values())
     return sorted((*row, weight * total / squares) for row, weight in merged.items())
 
@@ -43,11 +43,11 @@ def test_equal_rows_are_merged_whatever_the_hashes(seed: int, hashes: str, monke
         bits = np.uint64(3 if hashes == "of two bits" else 0)
         monkeypatch.setattr(samples, "_hashes", lambda X, targets: plain(X, targets) & bits)
     X, y, weights = few_values(seed)
-    found = canonical(X, y, weights)
-    np.testing.assert_allclose(by_content(found), merged_slowly(X, y, weights), rtol=1e-12)
+    actual = merge_samples(X, y, weights)
+    np.testing.assert_allclose(by_content(actual), merged_slowly(X, y, weights), rtol=1e-12)
     numbers = np.column_stack([y, y % 2]).astype(float)
     np.testing.assert_allclose(
-        by_content(canonical(X, numbers, weights)), merged_slowly(X, numbers, weights), rtol=1e-12
+        by_content(merge_samples(X, numbers, weights)), merged_slowly(X, numbers, weights), rtol=1e-12
     )
 
 
@@ -56,10 +56,12 @@ def test_the_unit_of_the_weights_does_not_matter(unit: float) -> None:
     X, y, _ = few_values(0, 40)
     whole, rest = np.random.default_rng(0).integers(1, 4, 40), np.random.default_rng(0).uniform(1, 4, 40)
     if unit >= 1:
-        assert canonical(X, y, min(unit, 100.0) * whole).total == canonical(X, y, whole.astype(float)).total
-    assert canonical(X, y, unit * rest).total == pytest.approx(canonical(X, y, rest).total, rel=1e-12)
-    assert canonical(X, y, np.full(40, unit / 3)).total <= 40
-    assert canonical(X + np.arange(40.0)[:, None], y, rest).total == pytest.approx(rest.sum() ** 2 / (rest**2).sum())
+        assert merge_samples(X, y, min(unit, 100.0) * whole).total == merge_samples(X, y, whole.astype(float)).total
+    assert merge_samples(X, y, unit * rest).total == pytest.approx(merge_samples(X, y, rest).total, rel=1e-12)
+    assert merge_samples(X, y, np.full(40, unit / 3)).total <= 40
+    assert merge_samples(X + np.arange(40.0)[:, None], y, rest).total == pytest.approx(
+        rest.sum() ** 2 / (rest**2).sum()
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -67,7 +69,10 @@ def test_the_order_of_the_rows_does_not_matter(seed: int) -> None:
     X, y, weights = few_values(seed)
     weights = weights / 7  # whose sums depend on their order
     shuffled = np.random.default_rng(seed + 1).permutation(len(X))
-    one, other = canonical(X, y, weights), canonical(np.asfortranarray(X[shuffled]), y[shuffled], weights[shuffled])
+    one, other = (
+        merge_samples(X, y, weights),
+        merge_samples(np.asfortranarray(X[shuffled]), y[shuffled], weights[shuffled]),
+    )
     for mine, theirs in zip(one, other, strict=True):
         assert np.asarray(mine).tobytes() == np.asarray(theirs).tobytes()
     assert one.X.flags.c_contiguous
@@ -86,29 +91,29 @@ def test_order_and_repetition_do_not_matter_for_the_validation_split(estimator: 
 
 def test_both_parts_of_a_split_are_the_rows_that_were_chosen() -> None:
     rng = np.random.default_rng(0)
-    found = canonical(rng.normal(size=(50, 40)), rng.integers(0, 2, 50), rng.uniform(1, 2, 50))
+    actual = merge_samples(rng.normal(size=(50, 40)), rng.integers(0, 2, 50), rng.uniform(1, 2, 50))
     rows = rng.permutation(50)
-    expected = [found.chosen(rows[:30]), found.chosen(rows[30:])]
-    for part, chosen in zip(found.parted(rows[:30], rows[30:]), expected, strict=True):
-        for mine, theirs in zip(part, chosen, strict=True):
+    expected = [actual.select(rows[:30]), actual.select(rows[30:])]
+    for part, select in zip(actual.partition(rows[:30], rows[30:]), expected, strict=True):
+        for mine, theirs in zip(part, select, strict=True):
             assert np.array_equal(np.asarray(mine), np.asarray(theirs))
 
 
 @pytest.mark.parametrize("rows", [5, 30, 3000])
-def test_what_a_linear_model_leaves(rows: int) -> None:
+def test_linear_residuals_are_those_of_least_squares(rows: int) -> None:
     rng = np.random.default_rng(rows)
-    found = canonical(rng.normal(size=(rows, 4)), rng.normal(size=(rows, 2)), rng.uniform(0.5, 2, rows))
-    root, design = np.sqrt(found.row_weights)[:, None], np.column_stack([found.X, np.ones(rows)])
-    left = root * (found.y - design @ np.linalg.lstsq(root * design, root * found.y, rcond=None)[0])
-    expected = np.sum(left**2, axis=0) / found.total
-    assert samples.linear_residuals(found) == pytest.approx(expected, rel=1e-10, abs=1e-25)
+    actual = merge_samples(rng.normal(size=(rows, 4)), rng.normal(size=(rows, 2)), rng.uniform(0.5, 2, rows))
+    root, design = np.sqrt(actual.row_weights)[:, None], np.column_stack([actual.X, np.ones(rows)])
+    left = root * (actual.y - design @ np.linalg.lstsq(root * design, root * actual.y, rcond=None)[0])
+    expected = np.sum(left**2, axis=0) / actual.total
+    assert samples.linear_residuals(actual) == pytest.approx(expected, rel=1e-10, abs=1e-25)
 
 
-def test_what_a_linear_model_leaves_does_not_depend_on_the_size_of_a_column() -> None:
+def test_linear_residuals_do_not_depend_on_the_size_of_a_column() -> None:
     rng = np.random.default_rng(0)
-    found = canonical(rng.uniform(-1, 1, (50, 4)), rng.normal(size=(50, 1)), np.ones(50))
-    scaled = found._replace(X=found.X * np.array([1e-300, 1.0, 1e200, 1.7e308]))
-    assert samples.linear_residuals(scaled) == pytest.approx(samples.linear_residuals(found), rel=1e-10)
+    actual = merge_samples(rng.uniform(-1, 1, (50, 4)), rng.normal(size=(50, 1)), np.ones(50))
+    scaled = actual._replace(X=actual.X * np.array([1e-300, 1.0, 1e200, 1.7e308]))
+    assert samples.linear_residuals(scaled) == pytest.approx(samples.linear_residuals(actual), rel=1e-10)
 
 
 def peak(function: Callable[..., Any], *arguments: Any) -> int:
@@ -150,6 +155,6 @@ def test_sorting_rows_is_several_times_faster_than_sorting_them_by_content() -> 
         function()
         return time.process_time() - start
 
-    canonical(X, y, weights)
-    ratios = (seconds(lambda: canonical(X, y, weights)) / seconds(sorted_by_content) for _ in range(5))
+    merge_samples(X, y, weights)
+    ratios = (seconds(lambda: merge_samples(X, y, weights)) / seconds(sorted_by_content) for _ in range(5))
     assert any(ratio < 0.25 for ratio in ratios)

@@ -34,10 +34,10 @@ def searches() -> tuple[Any, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few iterations
         search = GridSearchCV(model, {"n_layers": [2, 4], "alpha": [0.0, 0.01]}, cv=3).fit(X, y)
-        found = cross_validate(model, X, y, cv=3, return_train_score=True, return_estimator=True)
-    controls = [estimator.controls_.to_vector() for estimator in found["estimator"]]
+        actual = cross_validate(model, X, y, cv=3, return_train_score=True, return_estimator=True)
+    controls = [estimator.controls_.to_vector() for estimator in actual["estimator"]]
     scores = [search.cv_results_[f"split{k}_test_score"] for k in range(3)]
-    return np.array(scores), np.concatenate([found["test_score"], found["train_score"], *controls])
+    return np.array(scores), np.concatenate([actual["test_score"], actual["train_score"], *controls])
 
 
 def threads_in_workers() -> int:
@@ -54,15 +54,15 @@ def threads_here() -> int:
 def check_searches(**config: Any) -> None:
     expected = searches()
     with joblib.parallel_config(**config):
-        found = searches()
-    for a, b in zip(found, expected, strict=True):
+        actual = searches()
+    for a, b in zip(actual, expected, strict=True):
         assert np.array_equal(a, b)
 
 
 def check_reproduction(folder: Path, backend: str) -> None:
     """Every number of every run but the times, and the numbers of the figure."""
-    for name, chosen in (("here", None), ("there", backend)):
-        reproduce(["fig8"], str(folder / name), seeds=1, jobs=2, quick=True, backend=chosen)
+    for name, select in (("here", None), ("there", backend)):
+        reproduce(["fig8"], str(folder / name), seeds=1, jobs=2, quick=True, backend=select)
     runs = sorted(path.name for path in (folder / "here" / "runs").iterdir())
     assert len(runs) > 1
     for name in runs:

@@ -48,7 +48,7 @@ def save_new(path: Path) -> None:
 def test_a_file_is_replaced_whole(path: Path, old: bytes) -> None:
     with open(path, "rb") as reader:
         save_new(path)
-        assert reader.read() == old  # whoever reads the old file goes on reading it
+        assert reader.read() == old  # a reader of the old file can continue to read it
     assert load(path).metadata == {"age": "new"}
     assert list(path.parent.iterdir()) == [path]
 
@@ -132,7 +132,7 @@ def test_file_and_folder_are_flushed_before_and_after_the_renaming(path: Path, m
     assert order == ["file", "rename", "folder"]
 
 
-def test_targets_that_are_no_files(path: Path, tmp_path: Path) -> None:
+def test_a_directory_or_device_is_not_replaced(path: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to("loop")
@@ -153,7 +153,7 @@ def test_targets_that_are_no_files(path: Path, tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_links_stay_and_what_they_point_to_is_replaced(path: Path, old: bytes, tmp_path: Path) -> None:
+def test_symbolic_links_stay_and_their_targets_are_replaced(path: Path, old: bytes, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     link, chain, dangling = tmp_path / "folder" / "link", tmp_path / "chain", tmp_path / "dangling"
     link.symlink_to("../model.ocdl")
@@ -215,7 +215,7 @@ for path in {paths!r}:
 """
 
 
-def test_what_is_protected_stays_as_it_is() -> None:
+def test_protected_files_stay_unchanged() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         paths = [folder / "locked" / "model", folder / "open" / "model"]
@@ -239,7 +239,7 @@ import os, ocdl
 net = ocdl.Network(1, 1)
 u = net.init(random_state=0)
 X, y = [[0.0], [1.0]], [0, 1]
-classifier = ocdl.ODEClassifier  # imported by somebody who may read the library
+classifier = ocdl.ODEClassifier  # imported by a user who may read the library
 if os.geteuid() == 0:
     os.setuid(65534)
 for call in (
@@ -255,7 +255,7 @@ for call in (
 """
 
 
-def test_what_may_not_be_read_or_stored_is_named() -> None:
+def test_values_that_a_file_cannot_hold_are_named() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder, secret = Path(name), Path(name, "secret")
         save_new(secret)
@@ -283,7 +283,7 @@ def test_a_checkpoint_on_a_full_disk_keeps_the_old_one(path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_names_that_try_to_be_clever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strange_file_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A path means what it means to the system: no wildcard, no variable, no home, no scheme; no zero byte."""
     (tmp_path / "inside").mkdir()
     monkeypatch.chdir(tmp_path / "inside")
@@ -349,7 +349,7 @@ disk.replace_file({path!r}, b"new")
 """
 
 
-def test_leftovers_of_the_dead_are_removed_and_files_of_the_living_are_not(path: Path, old: bytes) -> None:
+def test_leftovers_of_killed_writers_are_removed_and_files_of_running_ones_are_not(path: Path, old: bytes) -> None:
     with subprocess.Popen([sys.executable, "-c", STOPPED.format(path=str(path))], stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"stopped\n"
@@ -395,4 +395,4 @@ def test_a_file_system_without_locks(path: Path, old: bytes, monkeypatch: pytest
     monkeypatch.setattr(fcntl, "flock", fail)
     save_new(path)
     assert load(path).metadata == {"age": "new"}
-    assert leftover.exists()  # who knows whose it is
+    assert leftover.exists()  # its owner is unknown

@@ -46,7 +46,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "model.ocdl"
 
 
-# ---- what is saved comes back ----
+# ---- round trips ----
 
 
 @pytest.mark.parametrize("net", NETWORKS, ids=repr)
@@ -92,11 +92,11 @@ def test_containers_hold_all_their_types(path: Path) -> None:
         "none": np.zeros((0, 3)),
     }
     write_container(path, "checkpoint", {"iteration": 3}, arrays)
-    description, found, version = read_container(path, "checkpoint")
+    description, actual, version = read_container(path, "checkpoint")
     assert version == FORMAT_VERSION
     assert description == {"iteration": 3}
-    assert found.keys() == arrays.keys()
-    for name, array in found.items():
+    assert actual.keys() == arrays.keys()
+    for name, array in actual.items():
         assert array.dtype.isnative
         assert array.dtype == arrays[name].dtype.newbyteorder("=")
         assert array.shape == arrays[name].shape
@@ -107,9 +107,9 @@ def test_other_programs_can_read_the_arrays(path: Path) -> None:
     net = NETWORKS[0]
     u = controls(net)
     save(path, net, u)
-    found = safetensors.numpy.load_file(path)
-    assert sorted(found) == ["K", "W", "b", "h", "mu"]
-    for name, array in found.items():
+    actual = safetensors.numpy.load_file(path)
+    assert sorted(actual) == ["K", "W", "b", "h", "mu"]
+    for name, array in actual.items():
         np.testing.assert_array_equal(array, getattr(u, name))
     with safetensors.safe_open(path, "np") as file:
         metadata = file.metadata()
@@ -137,7 +137,7 @@ def test_the_digest_is_that_of_the_file_with_zeros_in_its_place(path: Path) -> N
 
 
 class Text:
-    """Nothing that JSON knows."""
+    """A value that JSON cannot hold."""
 
 
 def circular() -> list[Any]:
@@ -248,13 +248,13 @@ def test_every_truncation_is_noticed(net: Network, path: Path) -> None:
 
 def test_files_of_others_are_told_apart(path: Path) -> None:
     safetensors.numpy.save_file({"x": np.zeros(2)}, path)
-    assert refusal(path) == "is no ocdl file: its header does not say that its format is ocdl"
+    assert refusal(path) == "is not an ocdl file: its header does not give ocdl as its format"
     safetensors.numpy.save_file({"x": np.zeros(2)}, path, {"format": "pt"})
-    assert refusal(path) == "is no ocdl file: its header does not say that its format is ocdl"
+    assert refusal(path) == "is not an ocdl file: its header does not give ocdl as its format"
     np.save(path.with_suffix(".npy"), np.zeros(2))
-    assert refusal(path.with_suffix(".npy")) == "is no ocdl file: it looks like an NPY file of NumPy"
+    assert refusal(path.with_suffix(".npy")) == "is not an ocdl file: it looks like an NPY file of NumPy"
     path.write_bytes(pickle.dumps(SMALL[0]))
-    assert refusal(path) == "is no ocdl file: it looks like a pickle"
+    assert refusal(path) == "is not an ocdl file: it looks like a pickle"
     for text, look in {
         "a,b\n1,2\n3,4\n": "text with commas, as tables have them",
         "\ufeffGröße\tb\n1\t2\n": "text with tabs, as tables have them",
@@ -263,16 +263,16 @@ def test_files_of_others_are_told_apart(path: Path) -> None:
         "ä" * 3000: "text",
     }.items():
         path.write_text(text, encoding="utf-8")
-        assert refusal(path) == f"is no ocdl file: it looks like {look}"
+        assert refusal(path) == f"is not an ocdl file: it looks like {look}"
     path.write_bytes(b"PAR1" + bytes(range(100, 200)))
-    assert refusal(path) == "is no ocdl file: it looks like a Parquet file"
+    assert refusal(path) == "is not an ocdl file: it looks like a Parquet file"
     path.write_bytes(bytes(range(100, 200)))
-    assert refusal(path) == "is no ocdl file"
+    assert refusal(path) == "is not an ocdl file"
     for content in (b"", b"PK\3\4"):
         path.write_bytes(content)
-        assert refusal(path) == f"is truncated, or no ocdl file: it has {len(content)} bytes"
+        assert refusal(path) == f"is truncated, or not an ocdl file: it has {len(content)} bytes"
     path.write_bytes(bytes(100))
-    assert refusal(path).startswith("is damaged, or no ocdl file: its header is not what ocdl writes")
+    assert refusal(path).startswith("is damaged, or not an ocdl file: its header is not what ocdl writes")
 
 
 def test_kinds_and_versions_are_told_apart(path: Path) -> None:
@@ -289,13 +289,13 @@ def test_kinds_and_versions_are_told_apart(path: Path) -> None:
         assert refusal(path) == text.format(newer)  # whatever its digest is
 
 
-def test_what_is_not_a_file(tmp_path: Path) -> None:
+def test_paths_that_are_not_regular_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"No such file or directory.*absent"):
         load(tmp_path / "absent")
     with pytest.raises(IsADirectoryError):
         load(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     for special in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
-        assert refusal(special) == "is no regular file; a model cannot be read from a pipe or a device"
+        assert refusal(special) == "is not a regular file; a model cannot be read from a pipe or a device"
     with pytest.raises(TypeError, match="not int"):
         load(0)  # type: ignore[arg-type]

@@ -107,7 +107,7 @@ def test_impossible_tableaux(change: dict[str, Any], message: str, path: Path) -
 DESCRIPTIONS = {
     "[" * 100_000: "its description is nested more than 32 deep",
     '{"a":' * 100_000: "its description is nested more than 32 deep",
-    '["' + '\\"' * 200_000: "its description is no JSON",
+    '["' + '\\"' * 200_000: "its description is not JSON",
     "[" + "0," * 200_000 + "0]": "its description has more than 100000 texts, commas and brackets",
     '["' + "x" * 900_000 + '"]': "its description must be a dict, got list",
     '{"a": 1' + "0" * 5000 + "}": "a number has more than 1000 digits",
@@ -115,10 +115,10 @@ DESCRIPTIONS = {
     '{"a": NaN}': "NaN is not finite",
     '{"a": 1e400}': "1e400 is not finite",
     '{"a": 1, "a": 2}': "'a' occurs twice",
-    "{1: 2}": "its description is no JSON",
+    "{1: 2}": "its description is not JSON",
     "{}": "the description lacks network, metadata, ocdl",
     "null": "its description must be a dict, got NoneType",
-    "": "its description is no JSON",
+    "": "its description is not JSON",
 }
 
 
@@ -132,7 +132,7 @@ def test_impossible_descriptions(description: str, path: Path) -> None:
 
 
 HEADERS = {
-    "is a pudding, not a model; this ocdl knows model, checkpoint": in_metadata(kind="pudding"),
+    "is a pudding, not a model; this ocdl reads model, checkpoint": in_metadata(kind="pudding"),
     "is malformed: its format_version must be a whole number, got '1.0'": in_metadata(format_version="1.0"),
     "is malformed: its format_version must be a whole number, got '\u0661'": in_metadata(format_version="\u0661"),
     "was written by a newer ocdl: its format has version 999999999,": in_metadata(format_version="9" * 9),
@@ -158,7 +158,7 @@ HEADERS = {
     "is truncated: it has ": in_array("mu", data_offsets=[32, 2**63]),
     "is truncated: it has": in_array("mu", data_offsets=[32, 10**900]),
     "is damaged: it has ": in_array("mu", data_offsets=[32, 39]),
-    "is no ocdl file: its header does not say": lambda header, _: (
+    "is not an ocdl file: its header does not give": lambda header, _: (
         header.pop("__metadata__") and header.update(__metadata__={})
     ),
 }
@@ -172,7 +172,7 @@ def test_impossible_headers(message: str, path: Path) -> None:
 @pytest.mark.parametrize("header", ["[]", "null", "3", '"x"', "{}", "[" * 500_000, "{" * 500_000, '"' * LARGEST_HEADER])
 def test_headers_that_are_none(header: str, path: Path) -> None:
     path.write_bytes(packed(header, b""))
-    assert "no ocdl file" in refusal(path)
+    assert "not an ocdl file" in refusal(path)
 
 
 def test_arrays_that_occur_twice(path: Path) -> None:
@@ -256,7 +256,7 @@ for path in paths:
 """
 
 
-@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the system does not tell a peak")
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the system does not report peak memory")
 def test_memory_is_bounded_by_the_size(tmp_path: Path) -> None:
     wide = "\N{GRINNING FACE}"
     names = [f"{i:05}" for i in range(11_000)]

@@ -21,10 +21,10 @@ def expected(name: str) -> dict[str, Any]:
     return results
 
 
-def assert_close(actual: Any, wanted: Any) -> None:
+def assert_close(actual: Any, reference: Any) -> None:
     """Compare to 1e-12 of the largest number, as processors round differently."""
-    wanted = np.asarray(wanted)
-    np.testing.assert_allclose(actual, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+    reference = np.asarray(reference)
+    np.testing.assert_allclose(actual, reference, rtol=0, atol=1e-12 * np.abs(reference).max())
 
 
 def test_there_is_one_file_of_each_kind() -> None:
@@ -33,45 +33,45 @@ def test_there_is_one_file_of_each_kind() -> None:
 
 
 def test_network() -> None:
-    wanted = expected("network")
+    reference = expected("network")
     net, u, metadata = ocdl.load(golden.FOLDER / "network.ocdl")
     assert net == golden.NETWORK
     assert net.tableau.name == golden.METHOD.name
     assert u.to_vector().tobytes() == golden.controls(net).to_vector().tobytes()
     assert metadata == golden.METADATA
-    assert_close(net.predict(u, wanted["inputs"]), wanted["outputs"])
+    assert_close(net.predict(u, reference["inputs"]), reference["outputs"])
 
 
 @pytest.mark.filterwarnings("ignore:resume. the checkpoint .* was written with the core:RuntimeWarning")
 def test_checkpoint() -> None:
-    wanted = expected("checkpoint")
+    reference = expected("checkpoint")
     result = golden.training(max_iter=golden.RESUMED, checkpoint=resume_copy(golden.FOLDER / "checkpoint.ocdl"))
     assert result.n_iter == golden.RESUMED
-    assert result.history.loss[: golden.STORED + 1].tolist() == wanted["loss"][: golden.STORED + 1]
-    assert_close(result.history.loss, wanted["loss"])
-    assert_close(result.controls.to_vector(), wanted["controls"])
+    assert result.history.loss[: golden.STORED + 1].tolist() == reference["loss"][: golden.STORED + 1]
+    assert_close(result.history.loss, reference["loss"])
+    assert_close(result.controls.to_vector(), reference["controls"])
 
 
 def test_classifier() -> None:
-    wanted, model = expected("classifier"), ocdl.load(golden.FOLDER / "classifier.ocdl")
+    reference, model = expected("classifier"), ocdl.load(golden.FOLDER / "classifier.ocdl")
     assert model.get_params() == golden.CLASSIFIER.get_params()
-    assert model.classes_.tolist() == wanted["classes"]
-    assert_close(model.predict_proba(wanted["inputs"]), wanted["outputs"])
+    assert model.classes_.tolist() == reference["classes"]
+    assert_close(model.predict_proba(reference["inputs"]), reference["outputs"])
 
 
 def test_regressor() -> None:
-    wanted, model = expected("regressor"), ocdl.load(golden.FOLDER / "regressor.ocdl")
+    reference, model = expected("regressor"), ocdl.load(golden.FOLDER / "regressor.ocdl")
     assert model.get_params() == golden.REGRESSOR.get_params()
-    assert_close(model.predict(wanted["inputs"]), wanted["outputs"])
+    assert_close(model.predict(reference["inputs"]), reference["outputs"])
 
 
 def test_table() -> None:
-    wanted, model = expected("table"), ocdl.load(golden.FOLDER / "table.ocdl")
+    reference, model = expected("table"), ocdl.load(golden.FOLDER / "table.ocdl")
     assert model.feature_names == ["length", "colour", "seen"]
     assert model.classes_.tolist() == ["cheap", "dear"]
     frame = pd.read_csv(io.StringIO(golden.TABLE))
-    assert_close(model.predict_proba(frame), wanted["outputs"])
-    assert model.predict(frame).tolist() == wanted["classes"]
+    assert_close(model.predict_proba(frame), reference["outputs"])
+    assert model.predict(frame).tolist() == reference["classes"]
     unseen = frame.assign(colour="black", seen=None, length=np.nan)[["seen", "colour", "length"]]
     with pytest.warns(TableWarning, match="'black'"):
         assert len(np.unique(model.predict_proba(unseen), axis=0)) == 1

@@ -132,10 +132,10 @@ def test_migrations_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(container, "FORMAT_VERSION", 3)
     for version in contents:
         ran.clear()
-        found = read_container(tmp_path / str(version), "model", {1: first, 2: second})
+        actual = read_container(tmp_path / str(version), "model", {1: first, 2: second})
         assert ran == list(range(version, 3))
-        assert (found.description, found.version) == ({"length": 300}, version)
-        assert {name: array.tolist() for name, array in found.arrays.items()} == {"b": [2.0, 2.0]}
+        assert (actual.description, actual.version) == ({"length": 300}, version)
+        assert {name: array.tolist() for name, array in actual.arrays.items()} == {"b": [2.0, 2.0]}
     ran.clear()
     read_container(tmp_path / "1", "model", {2: lambda *_: ran.append(2)})  # version 1 to 2 changed nothing
     assert ran == [2]
@@ -144,7 +144,7 @@ def test_migrations_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     "error", [KeyError("x"), TypeError("x"), ValueError("x"), AttributeError("x"), RecursionError()]
 )
-def test_what_no_migration_understands_is_malformed(
+def test_contents_that_a_migration_cannot_convert_are_malformed(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(description: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -152,7 +152,7 @@ def test_what_no_migration_understands_is_malformed(
 
     write_version(1, tmp_path / "m", "model", {}, {"a": np.ones(2)})
     monkeypatch.setattr(container, "FORMAT_VERSION", 2)
-    with pytest.raises(ModelFileError, match="is malformed: it is none of version 1"):
+    with pytest.raises(ModelFileError, match="is malformed: it does not follow version 1"):
         read_container(tmp_path / "m", "model", {1: fail})
 
 

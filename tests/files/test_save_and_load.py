@@ -28,7 +28,7 @@ def fitted() -> dict[type, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_returns_what_was_saved(kind: type, fitted: dict[type, Any], tmp_path: Path) -> None:
+def test_load_returns_the_saved_object(kind: type, fitted: dict[type, Any], tmp_path: Path) -> None:
     path = tmp_path / "model.ocdl"
     if kind is ocdl.SavedNetwork:
         net = ocdl.Network(2, 3)

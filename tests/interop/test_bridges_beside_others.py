@@ -92,7 +92,7 @@ def test_forked_children_after_layers_have_computed() -> None:
 expected = in_torch()
 assert in_ocdl() == in_jax() == expected
 assert all(child_succeeds(lambda: in_torch() == expected == in_ocdl()) for _ in range(20))
-assert in_torch() == in_jax() == expected  # the parent goes on with its threads
+assert in_torch() == in_jax() == expected  # the parent continues with its threads
 print("fine")
 """
     assert run_python(ALL + THREADS + CHILDREN + forks) == "fine"
@@ -133,7 +133,7 @@ print("fine")
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_threads_share_a_layer(library: str) -> None:
-    """Eight threads, each with samples of its own, inside of compiled code and out of it."""
+    """Eight threads with different samples, inside compiled code and outside it."""
     threads = f"""
 rows = [X[100 * i : 100 * i + 100 + i] for i in range(8)]
 expected = [in_ocdl(some) for some in rows]
@@ -190,7 +190,7 @@ def test_the_workers_of_a_loader_compute_with_a_layer(context: str, tmp_path: Pa
 
 
 def test_a_layer_in_shared_memory_is_trained_by_several_processes(tmp_path: Path) -> None:
-    """Hogwild: whoever steps last wins, but nobody crashes, and the parent sees finite numbers that have moved."""
+    """Hogwild: the last step wins, no process crashes, and the parent has finite numbers that have changed."""
     (tmp_path / "sharing.py").write_text(
         START
         + IMPORTS["ocdl"]

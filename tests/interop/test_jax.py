@@ -175,8 +175,8 @@ def test_arrays_replace_unavailable_buffers(returns: str, monkeypatch: pytest.Mo
 
     expected = results()
     monkeypatch.setattr(jax_flow, "buffer_callback", None)
-    found = results()
-    assert all(np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (found, expected)), strict=True))
+    actual = results()
+    assert all(np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (actual, expected)), strict=True))
 
 
 @pytest.mark.parametrize("returns", RETURNS)
@@ -289,6 +289,6 @@ except TypeError as error:
     print(error)
 print(ocdl.jax.flow(ocdl.Network(2, 3, dtype="float32"))({}, np.zeros((3, 2), np.float32)).dtype)
 """
-    said, single = run_python(code).splitlines()
-    assert "holds float32, but the network takes float64: call jax.config.update('jax_enable_x64', True), or" in said
+    output, single = run_python(code).splitlines()
+    assert "holds float32, but the network takes float64: call jax.config.update('jax_enable_x64', True), or" in output
     assert single == "float32"

@@ -221,7 +221,7 @@ def test_the_seed_of_torch_fixes_the_start() -> None:
     assert not np.array_equal(start(1), start(2))
 
 
-def test_steps_are_projected_where_the_network_asks_for_it() -> None:
+def test_steps_are_projected_for_networks_on_the_simplex() -> None:
     for time_steps in STEPS:
         p = problem(time_steps=time_steps, horizon=2.0)
         layer = layer_of(p)
@@ -272,7 +272,7 @@ def test_descent_in_torch_is_descent_in_ocdl(outputs: int, time_steps: str) -> N
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_block_of_a_sequence_learns_from_a_loader(place: str, dtype: str) -> None:
     torch.manual_seed(0)
-    X, y = ocdl.datasets.make_donut2d(300, noise=0.02, random_state=0)  # which can be told apart
+    X, y = ocdl.datasets.make_donut2d(300, noise=0.02, random_state=0)  # which can be separated
     number = getattr(torch, dtype)
     data = torch.utils.data.TensorDataset(tensor(X, dtype=number), tensor(y))
     loader = torch.utils.data.DataLoader(data, batch_size=50, shuffle=True)
@@ -368,7 +368,7 @@ def test_a_layer_on_another_device_is_refused() -> None:
         layer_of(p).to("meta")(tensor(p.X))
 
 
-def test_what_makes_no_layer() -> None:
+def test_wrong_arguments_of_a_layer() -> None:
     p = problem()
     with pytest.raises(TypeError, match="net must be a Network, got str"):
         ocdl.torch.OCDLayer("resnet")

@@ -25,9 +25,9 @@ def functional(layer: Any) -> Any:
     return lambda parameters, x: torch.func.functional_call(layer, parameters, (x,)), values
 
 
-def same(found: Any, expected: Any) -> bool:
+def same(actual: Any, expected: Any) -> bool:
     """Whether two trees of tensors are equal to the last bit."""
-    pairs = zip(*map(torch.utils._pytree.tree_leaves, (found, expected)), strict=True)
+    pairs = zip(*map(torch.utils._pytree.tree_leaves, (actual, expected)), strict=True)
     return all(torch.equal(a, b) for a, b in pairs)
 
 
@@ -112,8 +112,8 @@ def test_jacrev(returns: str) -> None:
     by_parameters = torch.func.jacrev(function)(parameters, x)
     for number, direction in enumerate(torch.eye(layer(x).numel(), dtype=torch.float64)):
         expected = torch.autograd.grad(layer(x), list(layer.parameters()), direction.reshape(layer(x).shape))
-        found = [by_parameters[name].reshape(-1, *parameters[name].shape)[number] for name in parameters]
-        assert same(found, list(expected))
+        actual = [by_parameters[name].reshape(-1, *parameters[name].shape)[number] for name in parameters]
+        assert same(actual, list(expected))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch, about itself
@@ -225,8 +225,8 @@ def test_a_lazy_negative_is_negated(size: int) -> None:
     replaced = torch.func.functional_call(layer, {"mu": negative(layer.mu.detach())}, (x,))
     assert torch.equal(replaced, layer(x))
     cotangent = torch.full((size, 1), 0.5, dtype=torch.float64)
-    found, expected = (torch.autograd.grad(layer(x), layer.K, c) for c in (negative(cotangent), cotangent))
-    assert same(found, expected)
+    actual, expected = (torch.autograd.grad(layer(x), layer.K, c) for c in (negative(cotangent), cotangent))
+    assert same(actual, expected)
 
 
 # ---- torch.compile ----
@@ -267,16 +267,16 @@ def test_a_compiled_model_has_the_bits_of_the_model(returns: str, time_steps: st
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
     variables = [x, *model.parameters()]
     for rows in (slice(6), slice(3), slice(4)):
-        plain, found = (torch.autograd.grad(f(x[rows]).square().sum(), variables) for f in (model, compiled))
-        assert same(found, plain)
+        plain, actual = (torch.autograd.grad(f(x[rows]).square().sum(), variables) for f in (model, compiled))
+        assert same(actual, plain)
     model[1].h.requires_grad_()
-    plain, found = (torch.autograd.grad(f(x).sum(), model[1].h)[0] for f in (model, compiled))
-    assert torch.equal(found, plain)
+    plain, actual = (torch.autograd.grad(f(x).sum(), model[1].h)[0] for f in (model, compiled))
+    assert torch.equal(actual, plain)
     assert plain.abs().min() > 0
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_compiled_layer_has_nan_and_its_own_precision_as_the_layer_has() -> None:
+def test_a_compiled_layer_has_the_nan_and_precision_of_the_layer() -> None:
     p = problem(samples=4)
     layer, x = layer_of(p), tensor(p.X, requires_grad=True)
     with torch.no_grad():
@@ -298,8 +298,8 @@ def test_a_model_is_compiled_to_machine_code() -> None:
     model, x = model_of(layer_of(p)), tensor(p.X)
     torch._dynamo.reset()
     compiled = torch.compile(model, fullgraph=True)
-    plain, found = (torch.autograd.grad(f(x).square().sum(), list(model.parameters())) for f in (model, compiled))
-    for a, b in zip(found, plain, strict=True):
+    plain, actual = (torch.autograd.grad(f(x).square().sum(), list(model.parameters())) for f in (model, compiled))
+    for a, b in zip(actual, plain, strict=True):
         assert torch.allclose(a, b, rtol=1e-12, atol=1e-13)
 
 
@@ -317,7 +317,7 @@ def test_vmap_is_compiled() -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("returns", RETURNS)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_the_operators_keep_what_pytorch_demands_of_operators(dtype: str, returns: str) -> None:
+def test_the_operators_pass_the_checks_of_pytorch(dtype: str, returns: str) -> None:
     from ocdl.interop import torch_operator
 
     p = problem(samples=4, dtype=dtype, time_steps="fixed")
@@ -349,7 +349,7 @@ def test_a_trace_or_an_export_is_refused(record: Any) -> None:
 
 @pytest.mark.parametrize("own", ["float32", "float64"])
 @pytest.mark.parametrize("cast", ["bfloat16", "float16"])
-def test_under_autocast_the_layer_computes_in_its_own_precision(own: str, cast: str) -> None:
+def test_under_autocast_the_layer_keeps_its_precision(own: str, cast: str) -> None:
     p = problem(dtype=own)
     layer = layer_of(p)
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), layer)

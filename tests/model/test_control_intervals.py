@@ -114,7 +114,7 @@ def test_files_keep_the_control_sets(intervals: Any, tmp_path: Path) -> None:
     assert u.to_vector().tobytes() == p.u.to_vector().tobytes()
 
 
-def test_a_file_has_the_set_of_each_layer_and_none_where_each_has_its_own() -> None:
+def test_a_file_stores_control_intervals_only_if_layers_share_controls() -> None:
     assert "control_intervals" not in network_to_dict(Network(2, 3))
     stored = json.loads(json.dumps(network_to_dict(Network(2, 3, control_intervals=1))))
     assert stored["control_intervals"] == [0, 0, 0]

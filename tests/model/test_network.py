@@ -95,7 +95,7 @@ def test_equal_stage_controls_are_common_controls(tableau: str) -> None:
 
 
 def test_unused_stages_change_nothing() -> None:
-    """A weight of 0 and a zero column: neither the flow nor any gradient sees the stage."""
+    """A weight of 0 and a zero column: neither the flow nor any gradient depends on the stage."""
     midpoint = Tableau.named("midpoint")
     A = np.zeros((3, 3))
     A[:2, :2], A[2, :2] = midpoint.A, [0.3, 0.4]
@@ -166,7 +166,7 @@ def test_controls_default_to_zero_and_equal_steps() -> None:
     assert Network(2, 4, residual=False).controls().h.shape == (0,)
 
 
-def test_controls_copy_what_they_are_given() -> None:
+def test_controls_copy_their_arguments() -> None:
     net, K = Network(2, 3), np.ones((3, 2, 2))
     u = net.controls(K=K)
     K[...] = 7
@@ -244,7 +244,7 @@ def test_an_evaluation_changes_none_of_its_arguments() -> None:
 
 
 def test_results_belong_to_the_caller() -> None:
-    """No buffer is handed out twice."""
+    """No buffer is used for two results."""
     problem = random_problem(Network(2, 3), samples=4)
     first, second = (problem.net.forward(problem.u, problem.X) for _ in range(2))
     first.states[...] = 7

@@ -45,8 +45,8 @@ def test_a_penalty_acts_on_its_parts_alone(name: str, parts: Any) -> None:
     expected, gradients = formula(name, 0.3, USUAL if parts is None else parts)
     assert value == pytest.approx(expected, rel=1e-12)
     for part in NAMES:
-        wanted = gradients.get(part, np.zeros_like(getattr(gradient, part)))
-        np.testing.assert_allclose(getattr(gradient, part), wanted, rtol=1e-11, atol=1e-14)
+        reference = gradients.get(part, np.zeros_like(getattr(gradient, part)))
+        np.testing.assert_allclose(getattr(gradient, part), reference, rtol=1e-11, atol=1e-14)
 
 
 def test_penalties_are_added() -> None:
@@ -63,8 +63,8 @@ def test_curvature_products_of_penalties_on_parts() -> None:
     for product in (NET.hessian_product, NET.gauss_newton_product):
         added = product(*PROBLEM.data, objective, du=du) - product(*PROBLEM.data, Objective(), du=du)
         for part in NAMES:
-            wanted = 0.7 * getattr(du, part) * (part in ("b", "mu"))
-            np.testing.assert_allclose(getattr(added, part), wanted, rtol=1e-11, atol=1e-13)
+            reference = 0.7 * getattr(du, part) * (part in ("b", "mu"))
+            np.testing.assert_allclose(getattr(added, part), reference, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("name", WITH_PARTS)

@@ -1,4 +1,4 @@
-"""Depth as time: refined and resampled networks have the flow of the one they come from."""
+"""Depth as time: refined and resampled networks have the flow of the original."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def test_scipy_objective_has_the_bits_of_the_objective(loss: str, dtype: str) ->
     J = p.net.scipy_objective(p.X, y, objective, sample_weight=p.sample_weight)
     value, g = p.net.value_and_grad(p.u, p.X, y, objective, sample_weight=p.sample_weight)
     for u in (p.u, p.u.to_vector(), p.u.to_vector().tolist()):
-        found, slope = J.fun(u)
-        assert found == value
+        actual, slope = J.fun(u)
+        assert actual == value
         assert slope.dtype == np.float64
         assert np.array_equal(slope, g.to_vector())
     Hv = p.net.hessian_product(p.u, p.X, y, objective, du=p.du, sample_weight=p.sample_weight).to_vector()
@@ -82,19 +82,19 @@ def test_operators_keep_their_controls() -> None:
 
 @pytest.mark.parametrize("method", ["BFGS", "L-BFGS-B", "CG", "Newton-CG", "trust-ncg", "trust-krylov"])
 def test_scipy_minimisers_accept_the_objective(method: str) -> None:
-    """All of them come to a point where the gradient is 0, with or without second derivatives."""
+    """All of them reach a point where the gradient is 0, with or without second derivatives."""
     p = problem(samples=30, time_steps="fixed")  # no penalty holds free steps back
     J = p.net.scipy_objective(p.X, p.y, Objective("cross_entropy", penalties=ocdl.Tikhonov(0.05)))
     curved = {"hessp": J.hessp} if method in ("Newton-CG", "trust-ncg", "trust-krylov") else {}
-    found = minimize(J.fun, p.u.to_vector(), jac=True, method=method, options={"maxiter": 2000}, **curved)
-    assert np.linalg.norm(J.fun(found.x)[1]) <= 1e-3
-    assert found.fun == p.net.value(p.net.from_vector(found.x), p.X, p.y, J.objective)
-    assert found.fun < J.fun(p.u)[0]
+    actual = minimize(J.fun, p.u.to_vector(), jac=True, method=method, options={"maxiter": 2000}, **curved)
+    assert np.linalg.norm(J.fun(actual.x)[1]) <= 1e-3
+    assert actual.fun == p.net.value(p.net.from_vector(actual.x), p.X, p.y, J.objective)
+    assert actual.fun < J.fun(p.u)[0]
 
 
 def test_fixed_steps_are_no_variables() -> None:
     p = problem(time_steps="fixed")
-    J, place = function_of(p), p.net._layout.places["h"][0]
+    J, place = function_of(p), p.net._layout.slices["h"][0]
     assert not J.fun(p.u)[1][place].any()
     assert not (J.hessian(p.u) @ p.du.to_vector())[place].any()
 

@@ -44,9 +44,9 @@ def test_the_page_is_written_and_opened(
     written = built.with_name("ocdl-playground.html")
     assert written.read_text(encoding="utf-8") == PAGE
     assert opened == [written.as_uri()]
-    said = capsys.readouterr().out
-    assert said.startswith("page: ocdl-playground.html\n")
-    assert (written.as_uri() in said) == (not has_browser)
+    message = capsys.readouterr().out
+    assert message.startswith("page: ocdl-playground.html\n")
+    assert (written.as_uri() in message) == (not has_browser)
 
 
 def test_without_a_browser_and_for_machines(
@@ -58,7 +58,9 @@ def test_without_a_browser_and_for_machines(
     assert json.loads(capsys.readouterr().out) == {"page": "page.html", "address": address, "opened": False}
 
 
-def test_an_installation_without_the_page_says_what_builds_it(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_installation_without_the_page_gives_the_command_to_build_it(
+    built: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     built.unlink()
     assert main(["playground"]) == 2
     assert "build it with: make playground" in capsys.readouterr().err
@@ -163,20 +165,20 @@ def test_a_stopped_build_ends_at_once_with_all_its_compilers(tmp_path: Path, num
     (tmp_path / "ziglang" / "__main__.py").write_text(COMPILER)
     (tmp_path / "playground").mkdir()
     shutil.copy(ROOT / "playground" / "build.py", tmp_path / "playground")
-    found: list[float] = []
-    while len(found) < 5 and min(found, default=LONGEST) >= LONGEST:
+    actual: list[float] = []
+    while len(actual) < 5 and min(actual, default=LONGEST) >= LONGEST:
         (tmp_path / "compilers").unlink(missing_ok=True)
         build = start_build(tmp_path)
         while not (tmp_path / "compilers").exists():
             assert build.poll() is None
             time.sleep(0.01)
         compilers = [int(pid) for pid in (tmp_path / "compilers").read_text().split()]
-        found.append(seconds_to_the_prompt(build, number))
+        actual.append(seconds_to_the_prompt(build, number))
         assert build.returncode == 128 + number
-        _, said = build.communicate()
-        assert said == "\ninterrupted; the next build goes on with what has been compiled\n"
+        _, message = build.communicate()
+        assert message == "\ninterrupted; the next build goes on with what has been compiled\n"
         assert not any(map(at_work, compilers))
-    assert min(found) < LONGEST, found
+    assert min(actual) < LONGEST, actual
 
 
 def interrupted_build(folder: Path, wait: float) -> float | None:
@@ -184,33 +186,33 @@ def interrupted_build(folder: Path, wait: float) -> float | None:
 
     Of a slow one the fastest of five counts: a machine that is busy is not slow at the same moment again.
     """
-    found: list[float] = []
-    while len(found) < 5 and min(found, default=LONGEST) >= LONGEST:
+    actual: list[float] = []
+    while len(actual) < 5 and min(actual, default=LONGEST) >= LONGEST:
         build = start_build(folder)
         time.sleep(wait)
-        found.append(seconds_to_the_prompt(build, signal.SIGINT))
-        _, said = build.communicate()
+        actual.append(seconds_to_the_prompt(build, signal.SIGINT))
+        _, message = build.communicate()
         if build.returncode == 0:
             return None
-        in_pythons_own_start = build.returncode == 1 and said.endswith("KeyboardInterrupt\n")
-        assert in_pythons_own_start or build.returncode in (128 + signal.SIGINT, -signal.SIGINT), said
-    return min(found)
+        in_pythons_own_start = build.returncode == 1 and message.endswith("KeyboardInterrupt\n")
+        assert in_pythons_own_start or build.returncode in (128 + signal.SIGINT, -signal.SIGINT), message
+    return min(actual)
 
 
 def seconds_of_a_build(folder: Path) -> float:
     begun = time.perf_counter()
     build = start_build(folder)
-    _, said = build.communicate()
-    assert build.returncode == 0, said
+    _, message = build.communicate()
+    assert build.returncode == 0, message
     return time.perf_counter() - begun
 
 
 def slowest_answer(folder: Path, times: int, longest_wait: float, rng: random.Random) -> float:
-    found: list[float] = []
-    while len(found) < times:
+    actual: list[float] = []
+    while len(actual) < times:
         answer = interrupted_build(folder, rng.uniform(0.0, longest_wait))
-        found += [] if answer is None else [answer]
-    return max(found)
+        actual += [] if answer is None else [answer]
+    return max(actual)
 
 
 @pytest.mark.slow

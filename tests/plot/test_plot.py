@@ -1,17 +1,11 @@
 """Pictures: what is drawn for any number of classes and dimensions, where, and what is refused."""
 
-import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.testing.compare import compare_images
-from matplotlib.testing.decorators import remove_ticks_and_titles
-from PIL import Image
-from subprocesses import run_python
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -20,44 +14,24 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
-from sklearn.neighbors import KNeighborsClassifier
+from plot_examples import SAMPLES, make_figure, make_network, make_points
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ocdl
 from ocdl import plot
-from ocdl.plot._animate import interpolate_positions
 from ocdl.plot._model import resolve_model
 from ocdl.plot._plane import PROJECTED, Plane, Window
 
-REFERENCES = Path(__file__).parent / "images"
-TOLERANCE = 15
-SAMPLES = 30
 DIMENSIONS = (1, 2, 3)
 CLASS_COUNTS = (2, 3)
 
 
-def points(dim: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return clusters, one per class."""
-    rng = np.random.default_rng([dim, classes])
-    y = np.arange(SAMPLES) % classes
-    return rng.standard_normal((SAMPLES, dim)) / 4 + 2 * np.eye(classes, dim)[y] - np.eye(classes, dim, 1)[y], y
-
-
-def network(dim: int, classes: int, **options: Any) -> tuple[ocdl.Network, ocdl.Controls]:
-    net = ocdl.Network(dim, 8, n_outputs=1 if classes == 2 else classes, **options)
-    return net, net.init(random_state=1)
-
-
 def trained(**options: Any) -> tuple[ocdl.Network, ocdl.Controls, ocdl.History]:
-    X, y = points(2, 2)
+    X, y = make_points(2, 2)
     net = ocdl.Network(2, 4, time_steps="free")
     r = ocdl.train(net, net.init(random_state=0), X, y, max_iter=20, eval_every=5, **options)
     return net, r.controls, r.history
-
-
-def figure() -> Figure:
-    return Figure(figsize=(3, 3), dpi=100, layout="constrained")
 
 
 def drawn_points(scene: plot.Scene) -> int:
@@ -72,11 +46,11 @@ def lightness(colour: Any) -> float:
 
 
 def draw_scene(name: str, dim: int, classes: int, ax: Axes | None, **options: Any) -> plot.Scene:
-    X, y = points(dim, classes)
+    X, y = make_points(dim, classes)
     if name == "data":
         return plot.data(X, y, ax=ax, **options)
     draw = {"prediction": plot.prediction, "transformation": plot.transformation}[name]
-    return draw(network(dim, classes), X, y, resolution=20, ax=ax, **options)
+    return draw(make_network(dim, classes), X, y, resolution=20, ax=ax, **options)
 
 
 @pytest.mark.parametrize("own_axes", [True, False])
@@ -84,7 +58,7 @@ def draw_scene(name: str, dim: int, classes: int, ax: Axes | None, **options: An
 @pytest.mark.parametrize("dim", DIMENSIONS)
 @pytest.mark.parametrize("name", ["data", "prediction", "transformation"])
 def test_every_sample_is_drawn_with_its_class(name: str, dim: int, classes: int, own_axes: bool) -> None:
-    ax = None if own_axes else figure().add_subplot()
+    ax = None if own_axes else make_figure().add_subplot()
     scene = draw_scene(name, dim, classes, ax)
     assert ax is None or scene.ax is ax
     assert [p.get_label() for p in scene.points] == [f"class {i}" for i in range(classes)]
@@ -150,20 +124,20 @@ def test_two_classes_are_blue_and_red_and_white_between() -> None:
 
 
 def test_the_background_is_the_probability_at_each_pixel() -> None:
-    X, y = points(2, 2)
-    net, u = network(2, 2)
+    X, y = make_points(2, 2)
+    net, u = make_network(2, 2)
     scene = plot.prediction((net, u), X, y, resolution=20)
     assert scene.background is not None
     left, right, bottom, top = scene.background.get_extent()
-    shown = np.asarray(scene.background.get_array())
+    output = np.asarray(scene.background.get_array())
     row, column = 3, 16
     pixel = [left + (right - left) * (column + 0.5) / 20, bottom + (top - bottom) * (row + 0.5) / 20]
-    assert shown[row, column] == pytest.approx(1 / (1 + np.exp(-net.predict(u, [pixel])[0, 0])))
+    assert output[row, column] == pytest.approx(1 / (1 + np.exp(-net.predict(u, [pixel])[0, 0])))
 
 
 def test_the_transformation_shows_final_states_over_the_linear_classifier() -> None:
-    X, y = points(2, 2)
-    net, u = network(2, 2)
+    X, y = make_points(2, 2)
+    net, u = make_network(2, 2)
     scene = plot.transformation((net, u), X, y, resolution=20)
     final = net.forward(u, X).states[-1]
     np.testing.assert_array_equal(scene.points[1].get_offsets(), final[y == 1])
@@ -176,7 +150,7 @@ def test_the_transformation_shows_final_states_over_the_linear_classifier() -> N
 
 
 def test_a_boundary_divides_two_classes_and_a_sure_classifier_has_none() -> None:
-    X, y = points(2, 2)
+    X, y = make_points(2, 2)
     net = ocdl.Network(2, 3)
     dividing = net.controls(W=[[1.0, -1.0]])
     assert len(plot.prediction((net, dividing), X, y, resolution=20).boundary) == 1
@@ -185,10 +159,10 @@ def test_a_boundary_divides_two_classes_and_a_sure_classifier_has_none() -> None
 
 
 def test_augmented_states_are_projected() -> None:
-    X, y = points(2, 2)
-    scene = plot.transformation(network(2, 2, augment=1), X, y, resolution=20)
+    X, y = make_points(2, 2)
+    scene = plot.transformation(make_network(2, 2, augment=1), X, y, resolution=20)
     assert scene.ax.get_title() == PROJECTED
-    assert plot.prediction(network(2, 2, augment=1), X, y, resolution=20).background is not None
+    assert plot.prediction(make_network(2, 2, augment=1), X, y, resolution=20).background is not None
 
 
 def test_the_plane_has_the_directions_of_largest_variance() -> None:
@@ -202,7 +176,7 @@ def test_the_plane_has_the_directions_of_largest_variance() -> None:
 
 
 def test_missing_classes_do_not_change_colours_and_markers() -> None:
-    X, _ = points(2, 2)
+    X, _ = make_points(2, 2)
     alone = plot.data(X, np.ones(SAMPLES, int), classes=[0, 1])
     assert [len(np.asarray(p.get_offsets())) for p in alone.points] == [0, SAMPLES]
     assert to_hex(alone.points[1].get_facecolor()[0]) == "#e0472f"
@@ -215,19 +189,19 @@ def test_missing_classes_do_not_change_colours_and_markers() -> None:
 def test_many_classes_differ_in_colour_or_marker(classes: int) -> None:
     X, y = np.random.default_rng(0).random((80, 2)), np.arange(80) % classes
     scene = plot.data(X, y)
-    looks = {(to_hex(p.get_facecolor()[0]), p.get_paths()[0].vertices.tobytes()) for p in scene.points}
-    assert len(looks) == classes
+    appearances = {(to_hex(p.get_facecolor()[0]), p.get_paths()[0].vertices.tobytes()) for p in scene.points}
+    assert len(appearances) == classes
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-9, 1e9, 1e200])
 @pytest.mark.parametrize("dim", DIMENSIONS)
 def test_points_of_any_size_fill_the_window(dim: int, scale: float) -> None:
-    X, y = points(dim, 2)
+    X, y = make_points(dim, 2)
     scene = plot.data(scale * X, y)
     left, right = scene.ax.get_xlim()
-    shown = np.concatenate([np.asarray(p.get_offsets()) for p in scene.points])
-    assert left < shown[:, 0].min() < shown[:, 0].max() < right
-    assert np.ptp(shown[:, 0]) > 0.4 * (right - left)
+    output = np.concatenate([np.asarray(p.get_offsets()) for p in scene.points])
+    assert left < output[:, 0].min() < output[:, 0].max() < right
+    assert np.ptp(output[:, 0]) > 0.4 * (right - left)
 
 
 def test_equal_points_have_a_window() -> None:
@@ -238,7 +212,7 @@ def test_equal_points_have_a_window() -> None:
 
 def test_labels_can_be_of_any_kind() -> None:
     pandas = pytest.importorskip("pandas")
-    X, y = points(2, 2)
+    X, y = make_points(2, 2)
     words = np.array(["in", "out"])[y]
     for labels in (
         y.astype(bool),
@@ -265,7 +239,7 @@ def test_legends_can_be_left_out() -> None:
 
 
 def test_estimators_and_pipelines_are_drawn_as_they_predict() -> None:
-    X, y = points(2, 3)
+    X, y = make_points(2, 3)
     names = np.array(["a", "b", "c"])[y]
     alone = ocdl.ODEClassifier(n_layers=3, max_iter=30, tol=10, random_state=0)
     for model in (alone, make_pipeline(StandardScaler(), alone), make_pipeline(alone)):
@@ -278,22 +252,22 @@ def test_estimators_and_pipelines_are_drawn_as_they_predict() -> None:
 
 @pytest.mark.parametrize("classes", CLASS_COUNTS)
 def test_probabilities_of_the_squared_loss_are_those_of_the_estimator(classes: int) -> None:
-    X, y = points(2, classes)
+    X, y = make_points(2, classes)
     model = ocdl.ODEClassifier(n_layers=3, max_iter=5, loss="squared", tol=10, random_state=0).fit(X, y)
     np.testing.assert_allclose(resolve_model(model).probabilities(X), model.predict_proba(X), atol=1e-14)
 
 
 def test_data_frames_with_names_are_drawn_without_warnings() -> None:
     pandas = pytest.importorskip("pandas")
-    X, y = points(2, 2)
+    X, y = make_points(2, 2)
     frame = pandas.DataFrame(X, columns=["height", "width"])
     model = make_pipeline(StandardScaler(), ocdl.ODEClassifier(n_layers=3, max_iter=5, tol=10, random_state=0))
     assert plot.prediction(model.fit(frame, y), frame, y, resolution=20).background is not None
 
 
 def test_loaded_models_are_plotted(tmp_path: Path) -> None:
-    X, y = points(2, 2)
-    ocdl.save(tmp_path / "model.ocdl", *network(2, 2))
+    X, y = make_points(2, 2)
+    ocdl.save(tmp_path / "model.ocdl", *make_network(2, 2))
     assert drawn_points(plot.prediction(ocdl.load(tmp_path / "model.ocdl"), X, y, resolution=20)) == SAMPLES
 
 
@@ -304,9 +278,9 @@ def test_loaded_models_are_plotted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("classes", CLASS_COUNTS)
 @pytest.mark.parametrize("dim", DIMENSIONS)
 def test_snapshots_show_the_states_after_the_layers(dim: int, classes: int, own_figure: bool) -> None:
-    X, y = points(dim, classes)
-    fig = None if own_figure else figure()
-    scenes = plot.snapshots(network(dim, classes), X, y, layers=5, resolution=20, fig=fig)
+    X, y = make_points(dim, classes)
+    fig = None if own_figure else make_figure()
+    scenes = plot.snapshots(make_network(dim, classes), X, y, layers=5, resolution=20, fig=fig)
     assert [scene.ax.get_title() for scene in scenes] == [f"layer {j}" for j in (0, 2, 4, 6, 8)]
     assert [scene.background is not None for scene in scenes] == [False] * 4 + [True]
     assert all(drawn_points(scene) == SAMPLES for scene in scenes)
@@ -320,17 +294,17 @@ def test_snapshots_show_the_states_after_the_layers(dim: int, classes: int, own_
 
 
 def test_snapshots_of_selected_layers_with_separate_limits() -> None:
-    X, y = points(2, 2)
-    scenes = plot.snapshots(network(2, 2), X, y, layers=[0, 3], same_limits=False, resolution=20)
+    X, y = make_points(2, 2)
+    scenes = plot.snapshots(make_network(2, 2), X, y, layers=[0, 3], same_limits=False, resolution=20)
     assert [scene.ax.get_title() for scene in scenes] == ["layer 0", "layer 3"]
     assert scenes[0].ax.get_xlim() != scenes[1].ax.get_xlim()
-    assert len(plot.snapshots(network(2, 2), X, y, layers=100, resolution=20)) == 9
+    assert len(plot.snapshots(make_network(2, 2), X, y, layers=100, resolution=20)) == 9
 
 
 def test_snapshots_fill_a_subfigure() -> None:
-    X, y = points(2, 2)
-    upper, _ = figure().subfigures(2, 1)
-    assert len(plot.snapshots(network(2, 2), X, y, layers=2, resolution=20, fig=upper)) == 2
+    X, y = make_points(2, 2)
+    upper, _ = make_figure().subfigures(2, 1)
+    assert len(plot.snapshots(make_network(2, 2), X, y, layers=2, resolution=20, fig=upper)) == 2
     assert len(upper.axes) == 2
 
 
@@ -339,14 +313,14 @@ def test_snapshots_fill_a_subfigure() -> None:
 
 @pytest.mark.parametrize("draw", [plot.history, plot.accuracy])
 def test_training_is_solid_and_validation_dashed(draw: Any) -> None:
-    with_validation, without = trained(validation=points(2, 2))[2], trained()[2]
+    with_validation, without = trained(validation=make_points(2, 2))[2], trained()[2]
     curves = draw(with_validation)
     assert [line.get_linestyle() for line in (*curves.training, *curves.validation)] == ["-", "--"]
     assert [t.get_text() for t in curves.ax.get_legend().get_texts()] == ["training", "validation"]
     assert curves.training[0].get_color() == curves.validation[0].get_color()
     assert curves.ax.get_xscale() == "log"
     assert curves.ax.get_yscale() == ("log" if draw is plot.history else "linear")
-    ax = figure().add_subplot()
+    ax = make_figure().add_subplot()
     both = draw({"ODENet": with_validation, "other": without}, ax=ax)
     assert both.ax is ax
     assert (len(both.training), len(both.validation)) == (2, 1)
@@ -367,7 +341,7 @@ def test_curves_hold_the_numbers_of_the_history() -> None:
 
 
 def test_curves_of_evaluated_iterations_only() -> None:
-    h = trained(validation=points(2, 2))[2]
+    h = trained(validation=make_points(2, 2))[2]
     curves = plot.history(h, evaluated_only=True)
     for line, values in ((curves.training[0], h.loss[h.evaluated]), (curves.validation[0], h.val_loss)):
         np.testing.assert_array_equal(line.get_xdata(), [0.5, 5, 10, 15, 20])
@@ -379,10 +353,10 @@ def test_curves_of_evaluated_iterations_only() -> None:
 @pytest.mark.parametrize("draw", [plot.history, plot.accuracy])
 @pytest.mark.parametrize("iterations", [3, 20, 200])
 def test_the_start_is_labelled(draw: Any, iterations: int) -> None:
-    X, y = points(2, 2)
+    X, y = make_points(2, 2)
     net = ocdl.Network(2, 4)
     r = ocdl.train(net, net.init(random_state=0), X, y, max_iter=iterations, tol=0.0, eval_every=range(iterations))
-    ax = draw(r.history, ax=figure().add_subplot()).ax
+    ax = draw(r.history, ax=make_figure().add_subplot()).ax
     ax.get_figure().draw_without_rendering()
     low, high = ax.get_xlim()
     ticks = [*ax.xaxis.get_major_ticks(), *ax.xaxis.get_minor_ticks()]
@@ -399,7 +373,7 @@ def test_time_steps_are_bars_side_by_side() -> None:
     assert [bar.get_height() for bar in alone] == u.h.tolist()
     (last,) = plot.time_steps(h).bars
     assert [bar.get_height() for bar in last] == h.time_steps[-1].tolist()
-    ax = figure().add_subplot()
+    ax = make_figure().add_subplot()
     drawn = plot.time_steps({"ODENet": u, "sparse": [0.5, 0.0, 0.5]}, ax=ax)
     assert drawn.ax is ax
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["ODENet", "sparse"]
@@ -416,7 +390,7 @@ def test_images_are_rows_of_pictures() -> None:
     flat = np.random.default_rng(0).random((4, 784))
     ((first, *_),) = plot.images(flat)
     np.testing.assert_array_equal(first.get_array(), flat[0].reshape(28, 28))
-    ax = figure().add_subplot()
+    ax = make_figure().add_subplot()
     drawn = plot.images({"features": flat.reshape(4, 28, 28), "double": 2 * flat[:3]}, titles="abcd", ax=ax)
     assert [len(row) for row in drawn] == [4, 3]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["features", "double"]
@@ -427,9 +401,9 @@ def test_images_are_rows_of_pictures() -> None:
 
 
 def test_compare_draws_each_entry_and_one_legend() -> None:
-    X, y = points(2, 2)
-    fig = figure()
-    models = {str(i): network(2, 2) for i in range(5)}
+    X, y = make_points(2, 2)
+    fig = make_figure()
+    models = {str(i): make_network(2, 2) for i in range(5)}
     drawn = plot.compare(models, lambda model, ax: plot.prediction(model, X, y, resolution=20, ax=ax), fig=fig)
     assert list(drawn) == list(models)
     assert [scene.ax.get_title() for scene in drawn.values()] == list(models)
@@ -439,12 +413,12 @@ def test_compare_draws_each_entry_and_one_legend() -> None:
 
 
 def test_compare_draws_rows_of_pictures() -> None:
-    X, y = points(3, 3)
+    X, y = make_points(3, 3)
     rows = {
         "prediction": lambda model, ax: plot.prediction(model, X, y, ax=ax),
         "transformation": lambda model, ax: plot.transformation(model, X, y, resolution=20, ax=ax),
     }
-    drawn = plot.compare({"one": network(3, 3), "two": network(3, 3)}, rows)
+    drawn = plot.compare({"one": make_network(3, 3), "two": make_network(3, 3)}, rows)
     assert drawn["transformation"]["two"].background is not None
     assert drawn["prediction"]["one"].ax.get_title().startswith(f"one\n{PROJECTED}")
     lower = drawn["transformation"]["one"].ax
@@ -471,225 +445,3 @@ def test_tick_offsets_do_not_overlap_axis_labels(centre: float) -> None:
     common = ax.xaxis.get_offset_text()
     assert common.get_text()
     assert not common.get_window_extent().overlaps(ax.xaxis.label.get_window_extent())
-
-
-# ---- films ----
-
-
-@pytest.mark.parametrize(("dim", "classes"), [(1, 2), (2, 3), (3, 2)])
-def test_a_gif_has_a_frame_per_step_and_loops(tmp_path: Path, dim: int, classes: int) -> None:
-    X, y = points(dim, classes)
-    path = tmp_path / "flow.gif"
-    before = pyplot.get_fignums()
-    plot.animate(network(dim, classes), X, y, path=path, frames_per_layer=2, hold=0, fps=10, dpi=40, resolution=20)
-    with Image.open(path) as film:
-        assert film.n_frames == 8 * 2 + 1
-        assert film.info["loop"] == 0
-        assert film.info["duration"] == 100
-    assert [file.name for file in tmp_path.iterdir()] == ["flow.gif"]
-    assert pyplot.get_fignums() == before
-
-
-def test_a_held_state_stays_longer(tmp_path: Path) -> None:
-    X, y = points(2, 2)
-    path = tmp_path / "flow.gif"
-    plot.animate(network(2, 2), X, y, path=path, frames_per_layer=1, hold=9, fps=10, dpi=40, resolution=20)
-    with Image.open(path) as film:
-        durations = []
-        for frame in range(film.n_frames):
-            film.seek(frame)
-            durations.append(film.info["duration"])
-    assert sum(durations) == 100 * (9 + 8 + 1 + 9)
-
-
-def test_between_layers_points_move_on_straight_lines() -> None:
-    states = np.random.default_rng(0).random((3, 5, 2))
-    for j in range(3):
-        np.testing.assert_allclose(interpolate_positions(states, float(j)), states[j], atol=1e-15)
-    np.testing.assert_allclose(interpolate_positions(states, 1.25), 0.75 * states[1] + 0.25 * states[2])
-
-
-def test_a_film_can_be_a_page_or_shown_on_axes(tmp_path: Path) -> None:
-    X, y = points(2, 2)
-    options: dict[str, Any] = {"frames_per_layer": 1, "hold": 0, "dpi": 40, "resolution": 20}
-    plot.animate(network(2, 2), X, y, path=tmp_path / "flow.html", **options)
-    page = (tmp_path / "flow.html").read_text()
-    assert page.count("data:image/png;base64") == 9
-    assert [file.name for file in tmp_path.iterdir()] == ["flow.html"]
-    ax = figure().add_subplot()
-    plot.animate(network(2, 2), X, y, ax=ax, path=tmp_path / "flow.gif", **options)
-    with Image.open(tmp_path / "flow.gif") as on_axes:
-        assert (on_axes.n_frames, on_axes.size) == (9, (120, 120))
-    film = plot.animate(network(2, 2), X, y, ax=figure().add_subplot(), **options)
-    assert "data:image/png;base64" in film.to_jshtml()
-    assert len(ax.collections) >= 2
-
-
-@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="needs ffmpeg")
-def test_a_film_can_be_mp4(tmp_path: Path) -> None:
-    X, y = points(2, 2)
-    plot.animate(network(2, 2), X, y, path=tmp_path / "flow.mp4", frames_per_layer=1, dpi=40, resolution=20)
-    assert (tmp_path / "flow.mp4").stat().st_size > 0
-
-
-def test_without_ffmpeg_mp4_is_refused_with_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("matplotlib.animation.FFMpegWriter.isAvailable", classmethod(lambda cls: False))
-    X, y = points(2, 2)
-    with pytest.raises(ValueError, match=r"'flow\.mp4' needs ffmpeg.*\.gif and \.html work without"):
-        plot.animate(network(2, 2), X, y, path=tmp_path / "flow.mp4")
-
-
-def test_a_failed_film_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full_disk(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    X, y = points(2, 2)
-    path = tmp_path / "flow.gif"
-    path.write_text("old")
-    monkeypatch.setattr("PIL.Image.Image.save", full_disk)
-    with pytest.raises(OSError, match="No space left"):
-        plot.animate(network(2, 2), X, y, path=path, frames_per_layer=1, hold=0, dpi=40, resolution=20)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-# ---- refusals ----
-
-X2, Y2 = points(2, 2)
-PAIR = network(2, 2)
-REFUSED: list[tuple[Any, type[Exception], str]] = [
-    (lambda: plot.data(X2[:, 0], Y2), ValueError, "X must have two dimensions, (samples, features)"),
-    (lambda: plot.data(X2, Y2[:3]), ValueError, "y has 3 labels but X has 30 samples"),
-    (lambda: plot.data(X2, X2), ValueError, "y must have one dimension"),
-    (lambda: plot.data([[np.nan, 0.0]], [0]), ValueError, "X[0, 0] is nan"),
-    (lambda: plot.data(X2, np.where(Y2, np.nan, 0.0)), ValueError, "y has missing labels"),
-    (lambda: plot.data(np.zeros((99, 2)), np.arange(99)), ValueError, "y has 99 different labels; at most 90"),
-    (lambda: plot.data(X2, Y2, classes=[0]), ValueError, "y[1] is 1; the classes are 0"),
-    (lambda: plot.data(X2, Y2, classes=[0, 1, 1]), ValueError, "classes must be a list of different labels"),
-    (lambda: plot.data(X2, Y2, ax=3), TypeError, "ax must be matplotlib Axes or None, got int"),
-    (lambda: plot.data(X2, Y2, legend="no"), TypeError, "legend must be True or False"),
-    (lambda: plot.prediction(3, X2, Y2), TypeError, "model must be a fitted ODEClassifier, a Pipeline"),
-    (lambda: plot.prediction(KNeighborsClassifier(), X2, Y2), TypeError, "got KNeighborsClassifier"),
-    (lambda: plot.prediction(make_pipeline(KNeighborsClassifier()), X2, Y2), TypeError, "a last step KNeighbors"),
-    (lambda: plot.prediction((1, 2, 3), X2, Y2), TypeError, "got a tuple of (int, int, int)"),
-    (lambda: plot.prediction((PAIR[0], network(3, 2)[1]), X2, Y2), ValueError, "u does not fit the network"),
-    (lambda: plot.prediction(ocdl.ODEClassifier(), X2, Y2), ValueError, "not fitted"),
-    (lambda: plot.prediction(PAIR, X2[:, :1], Y2), ValueError, "X has 1 feature but the network takes 2"),
-    (lambda: plot.prediction(PAIR, X2, Y2 + 1), ValueError, "y[1] is 2; the classes are 0, 1"),
-    (lambda: plot.prediction(PAIR, X2, Y2, resolution=1), ValueError, "resolution must be at least 2, got 1"),
-    (lambda: plot.transformation(PAIR, X2, Y2[:1]), ValueError, "y has 1 label but X has 30 samples"),
-    (lambda: plot.snapshots(PAIR, X2, Y2, layers=0), ValueError, "layers must be at least 1, got 0"),
-    (lambda: plot.snapshots(PAIR, X2, Y2, layers=[0, 9]), ValueError, "layers[1] must be a whole number from 0 to 8"),
-    (lambda: plot.snapshots(PAIR, X2, Y2, layers=[]), ValueError, "layers must name at least one layer"),
-    (lambda: plot.snapshots(PAIR, X2, Y2, layers="all"), TypeError, "layers must be a whole number"),
-    (lambda: plot.snapshots(PAIR, X2, Y2, fig=3), TypeError, "fig must be a matplotlib Figure"),
-    (lambda: plot.history(3), TypeError, "histories must be a History, a mapping"),
-    (lambda: plot.history({"a": 3}), TypeError, "got int for 'a'"),
-    (lambda: plot.accuracy([]), ValueError, "histories must be a History, a mapping"),
-    (lambda: plot.time_steps({}), ValueError, "steps must be an array, Controls, a History or a mapping"),
-    (lambda: plot.time_steps({"net": []}), ValueError, "steps['net'] has no time steps"),
-    (lambda: plot.time_steps([[1.0]]), ValueError, "steps must have one dimension, (layers,)"),
-    (lambda: plot.images(np.zeros((2, 785))), ValueError, "785 pixels are not a square"),
-    (lambda: plot.images(np.zeros(784)), ValueError, "rows must have shape (images, height, width) or (images"),
-    (lambda: plot.images(np.zeros((2, 4)), titles=["a"]), ValueError, "titles has 1 entries but"),
-    (lambda: plot.images(np.zeros((2, 4)), limits=(1, 0)), ValueError, "limits must increase"),
-    (lambda: plot.compare([1], print), TypeError, "things must be a mapping"),
-    (lambda: plot.compare({}, print), ValueError, "things must have at least one entry"),
-    (lambda: plot.compare({"a": 1}, 3), TypeError, "draw must be callable as draw(thing, ax=ax)"),
-    (lambda: plot.compare({"a": 1}, {"row": print}, columns=2), ValueError, "columns must be None"),
-    (lambda: plot.animate(PAIR, X2, Y2, path="flow.avi"), ValueError, "path must end in .gif, .html or .mp4"),
-    (lambda: plot.animate(PAIR, X2, Y2, path="/no/such/flow.gif"), FileNotFoundError, "no folder '/no/such'"),
-    (lambda: plot.certificate(PAIR), TypeError, "report must be a Certificate, as net.certify() returns it, got tuple"),
-    (lambda: plot.animate(PAIR, X2, Y2, frames_per_layer=0), ValueError, "frames_per_layer must be at least 1"),
-]
-
-
-@pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=[message for _, _, message in REFUSED])
-def test_refusals_name_the_argument_and_open_no_figure(call: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=re.escape(message)):
-        call()
-    assert pyplot.get_fignums() == []
-
-
-def test_importing_selects_no_backend() -> None:
-    code = (
-        "import sys, ocdl.plot; print([m for m in sys.modules if 'pyplot' in m or 'matplotlib.backends.backend' in m])"
-    )
-    assert run_python(code) == "[]"
-
-
-# ---- certificates ----
-
-
-@pytest.mark.parametrize("architecture", ["net", "odenet+simplex"])
-def test_all_measurements_of_a_certificate_are_drawn(architecture: str) -> None:
-    X, y = points(2, 2)
-    net = ocdl.Network.preset(architecture, 2, 5)
-    report = net.certify(net.init(random_state=0), X, y)
-    fig = figure()
-    panels = plot.certificate(report, fig=fig)
-    assert fig.axes == list(panels)
-    first, _, second, _ = panels.taylor.lines
-    np.testing.assert_array_equal(first.get_ydata(), report.taylor.order0)
-    np.testing.assert_array_equal(second.get_ydata(), report.taylor.order1)
-    assert len(panels.drift.lines[0].get_xdata()) == 5
-    assert len(panels.residuals.patches) == len(report.residuals)
-    if net.residual:
-        np.testing.assert_array_equal(panels.order.lines[0].get_xdata(), report.convergence.layers)
-        assert {text.get_text() for text in panels.order.get_legend().get_texts()} >= {"order 1"}
-    else:
-        assert [text.get_text() for text in panels.order.texts] == ["a feed-forward network has no time"]
-    fig.draw_without_rendering()
-
-
-def test_a_certificate_at_a_minimiser_is_drawn() -> None:
-    net = ocdl.Network(2, 3)
-    panels = plot.certificate(net.certify(net.controls(), np.zeros((2, 2)), [0, 1]))
-    panels.taylor.get_figure(root=True).draw_without_rendering()
-    assert panels.residuals.get_yscale() == "linear"
-
-
-# ---- stored images ----
-
-
-def spiral_model() -> tuple[ocdl.Network, ocdl.Controls]:
-    """Return a flow that turns the plane, the same on every machine."""
-    net = ocdl.Network(2, 10, tableau="kutta4", horizon=2.0)
-    K = np.broadcast_to([[0.6, 1.5], [-1.5, 0.6]], (10, 2, 2))
-    return net, net.controls(K=K, b=np.full((10, 2), 0.1), W=[[3.0, -2.0]])
-
-
-def three_classes() -> tuple[ocdl.Network, ocdl.Controls]:
-    net = ocdl.Network(2, 3, n_outputs=3)
-    return net, net.controls(K=np.full((3, 2, 2), 0.5), W=[[2.0, 0.0], [-1.0, 2.0], [-1.0, -2.0]])
-
-
-def picture(name: str, fig: Figure) -> None:
-    X, y = ocdl.datasets.make_spiral(200, random_state=0)
-    third = (np.arange(200) % 3).astype(int)
-    if name == "snapshots":
-        plot.snapshots(spiral_model(), X, y, layers=4, legend=False, fig=fig)
-        return
-    ax = fig.add_subplot()
-    if name == "prediction":
-        plot.prediction(spiral_model(), X, y, legend=False, ax=ax)
-    elif name == "transformation":
-        plot.transformation(spiral_model(), X, y, legend=False, ax=ax)
-    elif name == "three_classes":
-        plot.prediction(three_classes(), X, third, legend=False, ax=ax)
-    else:
-        steps = {"ResNet": [0.2] * 5, "ODENet": [0.5, -0.3, 0.4, -0.1, 0.2], "simplex": [0.7, 0.0, 0.0, 0.3, 0.0]}
-        plot.time_steps(steps, legend=False, ax=ax)
-
-
-@pytest.mark.parametrize("name", ["prediction", "transformation", "three_classes", "snapshots", "time_steps"])
-def test_plots_match_the_stored_images(name: str, tmp_path: Path) -> None:
-    """To store new ones: draw each with `picture` as here, look at it, and save it to tests/plot/images."""
-    fig = figure()
-    with matplotlib.rc_context(matplotlib.rcParamsDefault | {"backend": "agg"}):
-        picture(name, fig)
-        remove_ticks_and_titles(fig)
-        fig.savefig(tmp_path / f"{name}.png")
-    shutil.copy(REFERENCES / f"{name}.png", tmp_path / f"{name}-expected.png")
-    difference = compare_images(str(tmp_path / f"{name}-expected.png"), str(tmp_path / f"{name}.png"), TOLERANCE)
-    assert difference is None, difference

@@ -16,9 +16,9 @@ NUMBER = re.compile(r"\d+\.\d+|\d+e-\d+")
 
 
 def code_of(section: str) -> str:
-    found = re.search(rf"^## {section}$.*?```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    assert found
-    return found.group(1)
+    actual = re.search(rf"^## {section}$.*?```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert actual
+    return actual.group(1)
 
 
 def printed(code: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -26,15 +26,15 @@ def printed(code: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_scores_beside_scikit_learn_are_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_scores_beside_scikit_learn_are_those_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     """On held-out rows, of trainings that have converged: a ConvergenceWarning is an error here."""
-    shown = re.search(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    assert shown
-    found = printed(code_of("scikit-learn"), capsys)
-    assert NUMBER.sub("", found) == NUMBER.sub("", shown.group(1))
+    output = re.search(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert output
+    actual = printed(code_of("scikit-learn"), capsys)
+    assert NUMBER.sub("", actual) == NUMBER.sub("", output.group(1))
     np.testing.assert_allclose(
-        [float(number) for number in NUMBER.findall(found)],
-        [float(number) for number in NUMBER.findall(shown.group(1))],
+        [float(number) for number in NUMBER.findall(actual)],
+        [float(number) for number in NUMBER.findall(output.group(1))],
         atol=0.005,  # two of 400 predictions, which other versions of scikit-learn may move
     )
 

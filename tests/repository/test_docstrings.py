@@ -72,8 +72,8 @@ def members(kind: type) -> Iterator[Public]:
         thing = inspect.getattr_static(kind, name)
         is_member = isinstance(thing, (property, cached_property)) or callable(getattr(kind, name))
         if name[0] != "_" and is_member and not isinstance(thing, enum.Enum) and not BY_SKLEARN.fullmatch(name):
-            found = thing if isinstance(thing, (property, cached_property)) else getattr(kind, name)
-            yield Public(f"{kind.__name__}.{name}", found, kind)
+            item = thing if isinstance(thing, (property, cached_property)) else getattr(kind, name)
+            yield Public(f"{kind.__name__}.{name}", item, kind)
 
 
 def fields(kind: type) -> set[str]:
@@ -84,14 +84,14 @@ def fields(kind: type) -> set[str]:
 
 
 NAMES = list(public_names())
-CLASSES = [found for found in NAMES if inspect.isclass(found.thing)]
-MEMBERS = [member for found in CLASSES for member in members(found.thing)]
+CLASSES = [item for item in NAMES if inspect.isclass(item.thing)]
+MEMBERS = [member for item in CLASSES for member in members(item.thing)]
 PROPERTIES = [member for member in MEMBERS if isinstance(member.thing, (property, cached_property))]
-FUNCTIONS = [found for found in (*NAMES, *MEMBERS) if found not in CLASSES and found not in PROPERTIES]
+FUNCTIONS = [item for item in (*NAMES, *MEMBERS) if item not in CLASSES and item not in PROPERTIES]
 
 
-def named(found: Public) -> str:
-    return found.name
+def named(item: Public) -> str:
+    return item.name
 
 
 def test_there_are_names_of_every_kind() -> None:
@@ -101,36 +101,36 @@ def test_there_are_names_of_every_kind() -> None:
     assert {"train", "Network.prune", "plot", "data"} - set(map(named, FUNCTIONS)) == {"plot"}
 
 
-@pytest.mark.parametrize("found", [*NAMES, *MEMBERS], ids=named)
-def test_it_says_what_it_is_and_shows_it(found: Public) -> None:
-    assert re.match(r"\S.{10,}", found.text), "there is no sentence"
-    if found not in PROPERTIES:  # the class shows them
-        assert ">>> " in found.sections.get("Examples", ""), "there is no example"
+@pytest.mark.parametrize("item", [*NAMES, *MEMBERS], ids=named)
+def test_public_objects_have_a_summary_and_an_example(item: Public) -> None:
+    assert re.match(r"\S.{10,}", item.text), "there is no sentence"
+    if item not in PROPERTIES:  # the class shows them
+        assert ">>> " in item.sections.get("Examples", ""), "there is no example"
 
 
-@pytest.mark.parametrize("found", FUNCTIONS, ids=named)
-def test_a_function_says_what_it_takes_returns_and_raises(found: Public) -> None:
-    assert [name for name in found.parameters if name not in found.listed("Parameters")] == []
-    if inspect.signature(found.thing).return_annotation not in (None, "None"):
-        assert found.sections.get("Returns", "").strip()
-    if found.parameters and found.name not in CANNOT_FAIL and "CustomLoss" not in found.name:
-        assert found.sections.get("Raises", "").strip()
+@pytest.mark.parametrize("item", FUNCTIONS, ids=named)
+def test_functions_document_parameters_returns_and_errors(item: Public) -> None:
+    assert [name for name in item.parameters if name not in item.listed("Parameters")] == []
+    if inspect.signature(item.thing).return_annotation not in (None, "None"):
+        assert item.sections.get("Returns", "").strip()
+    if item.parameters and item.name not in CANNOT_FAIL and "CustomLoss" not in item.name:
+        assert item.sections.get("Raises", "").strip()
 
 
-@pytest.mark.parametrize("found", CLASSES, ids=named)
-def test_a_class_says_what_it_takes_and_has(found: Public) -> None:
-    bases = [Public(base.__name__, base) for base in found.thing.__mro__ if base.__module__.startswith("ocdl")]
+@pytest.mark.parametrize("item", CLASSES, ids=named)
+def test_classes_document_parameters_and_attributes(item: Public) -> None:
+    bases = [Public(base.__name__, base) for base in item.thing.__mro__ if base.__module__.startswith("ocdl")]
     described = {name for base in bases for part in ("Parameters", "Attributes") for name in base.listed(part)}
-    assert fields(found.thing) - described == set()
-    if found.sections.get("Parameters"):
-        assert [name for name in found.parameters if name not in described] == []
-        assert found.sections.get("Raises", "").strip()
+    assert fields(item.thing) - described == set()
+    if item.sections.get("Parameters"):
+        assert [name for name in item.parameters if name not in described] == []
+        assert item.sections.get("Raises", "").strip()
 
 
-@pytest.mark.parametrize("found", CLASSES, ids=named)
-def test_every_attribute_is_shown(found: Public) -> None:
+@pytest.mark.parametrize("item", CLASSES, ids=named)
+def test_every_attribute_is_shown(item: Public) -> None:
     """Those that are no more than an argument of the constructor are shown by it."""
-    own = [member.text for member in MEMBERS if member.owner is found.thing]
-    examples = "\n".join(re.findall(r"^ *(?:>>>|\.\.\.) .*", "\n".join([found.text, *own]), re.MULTILINE))
-    attributes = found.listed("Attributes") - found.listed("Parameters") - OF_SKLEARN
+    own = [member.text for member in MEMBERS if member.owner is item.thing]
+    examples = "\n".join(re.findall(r"^ *(?:>>>|\.\.\.) .*", "\n".join([item.text, *own]), re.MULTILINE))
+    attributes = item.listed("Attributes") - item.listed("Parameters") - OF_SKLEARN
     assert [name for name in sorted(attributes) if not re.search(rf"\b{name}\b", examples)] == []

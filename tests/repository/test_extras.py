@@ -1,4 +1,4 @@
-"""Libraries that not everybody has: nobody imports them unasked, and who needs one is told what to install."""
+"""Optional libraries are imported on demand only, and an error names what to install."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def test_none_is_imported_with_ocdl() -> None:
 
 @pytest.mark.parametrize(("library", "name"), [("torch", "PyTorch"), ("jax", "JAX")])
 def test_a_missing_library_is_named(library: str, name: str) -> None:
-    said = f"ocdl.{library} needs {name}, which is not installed: pip install 'ocdl[{library}]'"
+    message = f"ocdl.{library} needs {name}, which is not installed: pip install 'ocdl[{library}]'"
     for call in (f"ocdl.{library}", f"import ocdl.{library}", f"from ocdl.{library} import *"):
         without = f"import sys; sys.modules['{library}'] = None; import ocdl"
-        assert run_python(f"{without}\ntry:\n    {call}\nexcept ImportError as error: print(error)") == said
+        assert run_python(f"{without}\ntry:\n    {call}\nexcept ImportError as error: print(error)") == message
 
 
-def test_a_library_that_is_there_but_broken_says_so_itself(tmp_path: object) -> None:
+def test_a_broken_library_raises_its_own_error(tmp_path: object) -> None:
     code = f"""
 import sys, pathlib
 (pathlib.Path({str(tmp_path)!r}) / "torch.py").write_text("raise ImportError('libsomething.so is missing')")

@@ -33,15 +33,15 @@ def violations(path_in_ocdl: str, text: str) -> list[str]:
     layer = layer_of(path_in_ocdl)
     if layer not in ARROW:
         return [f"{path_in_ocdl}: the layer {layer!r} is not part of the arrow {' -> '.join(ARROW)}"]
-    found = []
+    actual = []
     for include in QUOTED_INCLUDE.findall(text):
         if not include.startswith("ocdl/"):
-            found.append(f'{path_in_ocdl}: includes "{include}"; write it as "ocdl/<layer>/<file>"')
+            actual.append(f'{path_in_ocdl}: includes "{include}"; write it as "ocdl/<layer>/<file>"')
             continue
         other = layer_of(include.removeprefix("ocdl/"))
         if other not in ARROW[: ARROW.index(layer) + 1]:
-            found.append(f'{path_in_ocdl}: the layer {layer} may not include "{include}"')
-    return found
+            actual.append(f'{path_in_ocdl}: the layer {layer} may not include "{include}"')
+    return actual
 
 
 CORE = sources(CPP / "ocdl")
@@ -65,7 +65,7 @@ def test_every_include_of_ours_exists(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in EVERYWHERE if name(path) != "ocdl/parallel.hpp"], ids=name)
-def test_only_parallel_hpp_knows_openmp(path: Path) -> None:
+def test_openmp_is_used_in_parallel_hpp_only(path: Path) -> None:
     assert not OPENMP.findall(COMMENT.sub("", path.read_text()))
 
 
@@ -111,7 +111,7 @@ AGAINST_THE_ARROW = {  # imports inside of functions, each with its reason
         "estimator/base.py",
         "ocdl.interop.onnx_estimator",
     ): "to_onnx is a shortcut to a file; onnx is imported to write it",
-    ("estimator/base.py", "ocdl.interop.skl2onnx_converter"): "skl2onnx asks estimators for their converters",
+    ("estimator/base.py", "ocdl.interop.skl2onnx_converter"): "skl2onnx gets the converters from the estimators",
 }
 # scikit-learn, pandas, matplotlib or what an extra installs are in them
 HEAVY = (
@@ -165,16 +165,16 @@ def python_violations(path_in_package: str, text: str) -> list[str]:
     room = room_of(module_of(path_in_package))
     if room not in ROOMS:
         return [f"{path_in_package}: the room {room!r} is not part of the arrow {' -> '.join(ROOMS)}"]
-    found = []
+    actual = []
     for module, late in imports_of(text):
         if module.startswith("."):
-            found.append(f"{path_in_package}: imports {module}; write it as ocdl.<room>.<module>")
+            actual.append(f"{path_in_package}: imports {module}; write it as ocdl.<room>.<module>")
         elif room_of(module) not in ROOMS[: ROOMS.index(room) + 1]:
             if not late or (path_in_package, module) not in AGAINST_THE_ARROW:
-                found.append(f"{path_in_package}: the room {room} may not import {module}")
+                actual.append(f"{path_in_package}: the room {room} may not import {module}")
         elif late and not module.startswith(HEAVY):
-            found.append(f"{path_in_package}: {module} is light; import it at the top of the file")
-    return found
+            actual.append(f"{path_in_package}: {module} is light; import it at the top of the file")
+    return actual
 
 
 @pytest.mark.parametrize("path", PYTHON)
@@ -205,7 +205,7 @@ def test_few_modules_are_flat() -> None:
     assert len([path for path in PYTHON if "/" not in path]) <= MOST_FLAT_MODULES
 
 
-def test_every_room_says_what_is_in_it() -> None:
+def test_every_folder_has_a_docstring() -> None:
     rooms = {path.split("/")[0] for path in PYTHON if "/" in path}
     assert rooms <= set(ROOMS)
     assert len(rooms) > 10

@@ -154,13 +154,13 @@ OPTIMISERS = [kind.__name__ for kind in optimisers.SINGLE_OPTIMISERS]
         (ocdl.Objective, [kind.__name__ for kind in PENALTIES.values()]),
     ],
 )
-def test_docstrings_name_what_is_registered(documented: Any, registered: Iterable[str]) -> None:
+def test_docstrings_name_all_registered_items(documented: Any, registered: Iterable[str]) -> None:
     assert [name for name in registered if not re.search(rf"\b{name}\b", documented.__doc__)] == []
 
 
 def parameters_in_stub() -> dict[str, list[list[str]]]:
     """Return the parameter names of every overload of every function, method and property in the stub."""
-    found: dict[str, list[list[str]]] = {}
+    actual: dict[str, list[list[str]]] = {}
 
     def visit(body: list[ast.stmt], prefix: str) -> None:
         for node in body:
@@ -168,31 +168,31 @@ def parameters_in_stub() -> dict[str, list[list[str]]]:
                 visit(node.body, f"{prefix}{node.name}.")
             elif isinstance(node, ast.FunctionDef) and not node.args.vararg:  # *args: a class without a constructor
                 names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-                found.setdefault(prefix + node.name, []).append([name for name in names if name != "self"])
+                actual.setdefault(prefix + node.name, []).append([name for name in names if name != "self"])
 
     visit(ast.parse((ROOT / "python/ocdl/_core.pyi").read_text()).body, "")
-    return found
+    return actual
 
 
 def parameters_in_binary() -> dict[str, list[list[str]]]:
     """Return the same from the signatures that pybind11 writes into the docstrings."""
-    found: dict[str, list[list[str]]] = {}
+    actual: dict[str, list[list[str]]] = {}
 
     def visit(owner: object, prefix: str) -> None:
         for name, member in vars(owner).items():
             if isinstance(member, type) and member.__module__ == "ocdl._core":
                 visit(member, f"{prefix}{name}.")
             elif isinstance(member, property):
-                found[prefix + name] = [[]]
+                actual[prefix + name] = [[]]
             elif callable(member) or isinstance(member, staticmethod):
                 described = getattr(member, "__func__", member).__doc__ or ""
                 signatures = re.findall(rf"^(?:\d+\. )?{name}\((.*)\) -> ", described, re.MULTILINE)
                 concrete = [signature for signature in signatures if signature != "*args, **kwargs"]
                 if concrete:
-                    found[prefix + name] = [names_in_signature(signature) for signature in concrete]
+                    actual[prefix + name] = [names_in_signature(signature) for signature in concrete]
 
     visit(_core, "")
-    return found
+    return actual
 
 
 def names_in_signature(signature: str) -> list[str]:

@@ -26,8 +26,8 @@ def name(page: Path) -> str:
 
 
 def blocks(page: Path, kind: str) -> list[str]:
-    found = FENCE.findall(page.read_text(encoding="utf-8"))
-    return [OPTIONS.sub("", code) for fence, code in found if kind == fence]
+    actual = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [OPTIONS.sub("", code) for fence, code in actual if kind == fence]
 
 
 def toctree(page: Path) -> list[str]:
@@ -54,10 +54,10 @@ def test_every_public_name_is_in_the_reference() -> None:
     listed: dict[str, set[str]] = {}
     current = ""
     for line in text.splitlines():
-        if found := re.match(r"\.\. (?:current)?module:: (\S+)", line):
-            current = found.group(1)
-        elif found := re.match(r"   (\w+)$", line):
-            listed.setdefault(current, set()).add(found.group(1))
+        if actual := re.match(r"\.\. (?:current)?module:: (\S+)", line):
+            current = actual.group(1)
+        elif actual := re.match(r"   (\w+)$", line):
+            listed.setdefault(current, set()).add(actual.group(1))
     for module_name, module in modules.items():
         public = getattr(module, "__all__", None) or [name for name in dir(module) if name[0].isupper()]
         expected = {name for name in public if not isinstance(getattr(module, name), types.ModuleType)}
@@ -66,14 +66,14 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 def test_every_equation_of_the_paper_stands_once() -> None:
     """Equations (1) to (41) of the paper, those with parts by their parts; (42) and (43) are the appendix."""
-    found = [
+    actual = [
         number
         for page in PAGES
         for number in re.findall(r"^:::\{equation\} (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     ]
     parts = {16: "abc", 17: "abc", 24: "ab", 41: "abc"}
     expected = [f"{number}{part}" for number in range(1, 42) for part in parts.get(number, [""])]
-    assert sorted(found) == sorted(expected)
+    assert sorted(actual) == sorted(expected)
 
 
 def test_every_figure_of_the_paper_is_stored() -> None:
@@ -109,8 +109,8 @@ def test_ocdl_is_installed_from_an_index_once_it_is_released() -> None:
         assert ("pip install ocdl" in lines) == is_released, page.name
         assert ("pip install ." in lines) != is_released, page.name
     command = re.compile(r"^    pip install '?ocdl", re.MULTILINE)
-    shown = [page.name for page in (readme, *PAGES) if command.search(page.read_text(encoding="utf-8"))]
-    assert bool(shown) == is_released
+    output = [page.name for page in (readme, *PAGES) if command.search(page.read_text(encoding="utf-8"))]
+    assert bool(output) == is_released
 
 
 def test_every_example_script_is_a_page_of_the_gallery() -> None:
@@ -122,14 +122,14 @@ def test_every_example_script_is_a_page_of_the_gallery() -> None:
 
 def examples(kind: str) -> list[Any]:
     """Return the pages with code of this kind; what needs an extra runs where extras are tested."""
-    found = []
+    actual = []
     for page in PAGES:
         for number, code in enumerate(blocks(page, kind)) if kind == "python" else [(0, "\n".join(blocks(page, kind)))]:
             if code:
                 marks = [pytest.mark.extras] if OF_EXTRAS.search(code) else []
                 label = f"{name(page)}-{number}" if kind == "python" else name(page)
-                found.append(pytest.param(name(page), code, marks=marks, id=label))
-    return found
+                actual.append(pytest.param(name(page), code, marks=marks, id=label))
+    return actual
 
 
 def run(page: str, code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_cells_run(page: str, code: str, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 @pytest.mark.parametrize(("page", "code"), examples(SESSION))
-def test_sessions_are_what_they_say(page: str, code: str) -> None:
+def test_sessions_print_the_documented_output(page: str, code: str) -> None:
     test = doctest.DocTestParser().get_doctest(code, {}, page, page, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     assert runner.run(test).failed == 0

@@ -14,7 +14,7 @@ from test_docstrings import CLASSES, FUNCTIONS, NAMES, PROPERTIES, Public, named
 
 import ocdl
 
-PUBLIC = {found.thing for found in CLASSES}
+PUBLIC = {actual.thing for actual in CLASSES}
 INTERNAL = {
     "Flow": "the base class of Network, which its methods name instead",
     "ControlLayout": "controls are made by Network.controls",
@@ -45,20 +45,20 @@ def classes_in(annotation: object) -> Iterator[type]:
             yield OURS[name]
 
 
-def annotations_of(found: Public) -> Iterator[object]:
+def annotations_of(actual: Public) -> Iterator[object]:
     """Yield the annotations of the parameters and of the result of something public."""
-    function = getattr(found.thing, "fget", None) or getattr(found.thing, "func", None) or found.thing
-    if inspect.isclass(found.thing):
-        yield from inspect.get_annotations(found.thing).values()
-        function = found.thing.__init__
+    function = getattr(actual.thing, "fget", None) or getattr(actual.thing, "func", None) or actual.thing
+    if inspect.isclass(actual.thing):
+        yield from inspect.get_annotations(actual.thing).values()
+        function = actual.thing.__init__
     yield from getattr(inspect.unwrap(function), "__annotations__", {}).values()
 
 
-@pytest.mark.parametrize("found", [*NAMES, *FUNCTIONS, *PROPERTIES], ids=named)
-def test_its_annotations_name_public_classes(found: Public) -> None:
+@pytest.mark.parametrize("actual", [*NAMES, *FUNCTIONS, *PROPERTIES], ids=named)
+def test_its_annotations_name_public_classes(actual: Public) -> None:
     hidden = {
         kind.__name__
-        for annotation in annotations_of(found)
+        for annotation in annotations_of(actual)
         if isinstance(annotation, str)
         for kind in classes_in(annotation)
         if kind not in PUBLIC and kind.__name__ not in INTERNAL

@@ -22,10 +22,10 @@ def test_example_runs(number, capsys, monkeypatch, tmp_path):
     assert capsys.readouterr().out.strip()
 
 
-def test_the_first_example_scores_what_it_says(capsys):
+def test_the_first_example_reaches_its_score(capsys):
     exec(compile(BLOCKS[0], "first README example", "exec"), {})
-    said = float(re.search(r"print\(model.score.*# ([\d.]+)", BLOCKS[0]).group(1))
-    assert abs(float(capsys.readouterr().out) - said) < 0.002  # a test sample is 0.004
+    message = float(re.search(r"print\(model.score.*# ([\d.]+)", BLOCKS[0]).group(1))
+    assert abs(float(capsys.readouterr().out) - message) < 0.002  # a test sample is 0.004
     assert len(BLOCKS[0].strip().splitlines()) <= 10
 
 

@@ -29,8 +29,8 @@ def test_importing_ocdl_imports_numpy_and_no_other_library() -> None:
     """Everything else waits until it is used: that is why importing ocdl is quick."""
     before = "import sys, numpy, numpy.ma, numpy.random; before = {*sys.modules}; import ocdl"
     brought = "{name.partition('.')[0] for name in {*sys.modules} - before}"
-    found = run_python(f"{before}; print(*sorted({brought} - {{*sys.stdlib_module_names}}))").split()
-    ours = [name for name in found if not name.startswith(("ocdl", "_ocdl", "scikit_build_core"))]  # editable: a hook
+    actual = run_python(f"{before}; print(*sorted({brought} - {{*sys.stdlib_module_names}}))").split()
+    ours = [name for name in actual if not name.startswith(("ocdl", "_ocdl", "scikit_build_core"))]  # editable: a hook
     assert set(ours) <= {"numpy"}
 
 
@@ -89,7 +89,7 @@ def test_release_notes_are_the_section_of_the_changelog() -> None:
         ("v2.0.0", "2.0.0", "says nothing of version 2.0.0"),
     ],
 )
-def test_what_is_not_ready_is_not_released(tag: str, version: str, message: str) -> None:
+def test_an_unprepared_release_is_refused(tag: str, version: str, message: str) -> None:
     with pytest.raises(SystemExit, match=message):
         release_notes(tag, CHANGES, version)
 
@@ -147,7 +147,7 @@ def test_wheels_are_built_for_every_linux(machine: str) -> None:
 
 @pytest.mark.extras
 def test_the_source_archive_is_whole(tmp_path: Path) -> None:
-    """It holds what git does, says what PyPI wants to know, and a wheel can be made of it: portability.py does."""
+    """It holds the files of git and the metadata for PyPI; portability.py builds a wheel from it."""
     if (ROOT / ".git").exists():
         tool("check-manifest")
     tool("pyproject-build", "--sdist", "--no-isolation", "--outdir", tmp_path)
@@ -179,7 +179,7 @@ def test_workflows_are_valid(tmp_path: Path) -> None:
     broken.write_text((ROOT / ".github/workflows/docs.yml").read_text().replace("needs: build", "needs: bild"))
     command = ["node", "-e", LINT, broken, *WORKFLOWS]
     done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
-    found = [line for line in done.stdout.splitlines() if not any(known in line for known in UNKNOWN_TO_THE_LINTER)]
-    assert len(found) == 1, found
-    assert found[0].startswith(str(broken))
-    assert 'needs job "bild" which does not exist' in found[0]
+    actual = [line for line in done.stdout.splitlines() if not any(known in line for known in UNKNOWN_TO_THE_LINTER)]
+    assert len(actual) == 1, actual
+    assert actual[0].startswith(str(broken))
+    assert 'needs job "bild" which does not exist' in actual[0]

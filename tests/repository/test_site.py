@@ -1,6 +1,6 @@
 """The site: it is built without a warning and without a network, no link leads nowhere, and people can use it.
 
-What a browser sees is looked at where there is one.
+Pages are tested in a browser if there is one.
 """
 
 import fcntl
@@ -191,12 +191,12 @@ def test_people_can_read_it(page: str, width: int, scheme: str, address: str, br
     """Axe finds nothing, nothing is wider than the window, everything is there; OCDL_PICTURES keeps screenshots."""
     from axe_playwright_python.sync_playwright import Axe
 
-    complaints: list[str] = []
+    messages: list[str] = []
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     tab = context.new_page()
-    tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.on("response", lambda answer: complaints.append(answer.url) if answer.status >= 400 else None)
-    tab.on("requestfailed", lambda request: complaints.append(request.url))
+    tab.on("pageerror", lambda error: messages.append(str(error)))
+    tab.on("response", lambda answer: messages.append(answer.url) if answer.status >= 400 else None)
+    tab.on("requestfailed", lambda request: messages.append(request.url))
     tab.goto(f"{address}/{page}")
     tab.wait_for_timeout(300)  # what the page does when it has been loaded
     folder = os.environ.get("OCDL_PICTURES")
@@ -204,8 +204,8 @@ def test_people_can_read_it(page: str, width: int, scheme: str, address: str, br
     boxes = "html, .bd-article-container, .prev-next-area a"
     wider = "(found) => Math.max(...found.map((box) => box.scrollWidth - box.clientWidth))"
     overflow = tab.eval_on_selector_all(boxes, wider)
-    missing = list(complaints)  # axe fetches style sheets once more, from where it thinks they are
-    violations = [found["id"] for found in Axe().run(tab).response["violations"]]
+    missing = list(messages)  # axe fetches style sheets once more, from where it thinks they are
+    violations = [actual["id"] for actual in Axe().run(tab).response["violations"]]
     context.close()
     assert (missing, overflow, violations) == ([], 0, [])
 

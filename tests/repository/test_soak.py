@@ -16,12 +16,12 @@ from soak import Soak
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["one", "other"])
-def test_it_goes_well(kind, soak: Soak):
+def test_a_release_succeeds(kind, soak: Soak):
     soak.measured(f"{soak.times(50_000, least=10)} of kind {kind}")
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_it_goes_wrong(soak):
+def test_a_release_fails(soak):
     assert soak.times(7) == 8
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert "left out: it has no count" in capsys.readouterr().out
 
 
-def test_what_has_passed_is_not_run_again(
+def test_passed_units_are_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "tests"

@@ -1,4 +1,4 @@
-"""In one process with other libraries that have threads: same bits, nobody else's settings changed, nobody hangs."""
+"""In one process with other libraries that have threads: the same bits, no changed settings, no deadlocks."""
 
 from __future__ import annotations
 

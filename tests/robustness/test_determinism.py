@@ -21,7 +21,7 @@ from ocdl import Network, Objective, Tableau, _core
 
 pytestmark = pytest.mark.usefixtures("all_threads")
 
-SUM = Objective("cross_entropy", reduction="sum")  # a row's costate does not know the size of its batch
+SUM = Objective("cross_entropy", reduction="sum")  # so that a row's costate does not depend on the size of its batch
 DTYPES = ("float64", "float32")
 
 # (features, layers, samples): one block and many, padded and not, narrow states (a block per thread) and wide ones,
@@ -223,7 +223,7 @@ if child == 0:
     ocdl.set_num_threads(2)  # no effect: OpenMP's threads did not survive the fork
     os._exit(0 if evaluate()[:-1] == expected[:-1] else 1)
 assert os.waitpid(child, 0)[1] == 0
-assert evaluate() == expected  # the parent goes on with its threads
+assert evaluate() == expected  # the parent continues with its threads
 print("fine")
 """
 
@@ -234,7 +234,7 @@ def test_a_forked_child_works(features: int) -> None:
     assert run_python(FORKING.format(features=features)) == "fine"
 
 
-def test_nobody_elses_threads_are_changed() -> None:
+def test_threads_of_other_libraries_are_not_changed() -> None:
     def others() -> dict[str, int]:
         return {library["filepath"]: library["num_threads"] for library in threadpool_info()}
 

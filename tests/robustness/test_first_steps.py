@@ -18,7 +18,7 @@ import ocdl
 from ocdl import Network
 from ocdl.base.names import pluralise
 from ocdl.cli import COMMANDS
-from ocdl.cli._output import aligned, in_columns
+from ocdl.cli._output import align, format_table
 
 Run = Callable[..., tuple[int, str, str]]
 NET = Network(2, 3)
@@ -63,7 +63,9 @@ def test_a_table_is_refused_as_a_model(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("a,b,y\n1,2,0\n")
     for command in (("inspect", path), ("predict", path, path)):
-        assert error(run(*command)).endswith("is no ocdl file: it looks like text with commas, as tables have them\n")
+        assert error(run(*command)).endswith(
+            "is not an ocdl file: it looks like text with commas, as tables have them\n"
+        )
 
 
 def test_options(run: Run, tmp_path: Path) -> None:
@@ -84,9 +86,9 @@ def test_options(run: Run, tmp_path: Path) -> None:
 def test_only_numbers_might_be_measurements(labels: str, asked: bool, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("a,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)))
-    said = error(run("train", "--data", path, "--out", tmp_path / "m"))
-    assert "has one sample" in said
-    assert ("are they measurements?" in said) == asked
+    output = error(run("train", "--data", path, "--out", tmp_path / "m"))
+    assert "has one sample" in output
+    assert ("are they measurements?" in output) == asked
 
 
 def python(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -109,8 +111,8 @@ def test_characters_that_stdout_cannot_encode(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     done = python("predict", model, path, **ascii_only)  # data: no letter of it is changed
     assert done.returncode == 2
-    assert "stdout takes ascii" in done.stderr
-    assert "--out FILE writes UTF-8" in done.stderr
+    assert "stdout is in ascii" in done.stderr
+    assert "--out writes UTF-8" in done.stderr
     assert python("predict", model, path, "--json", **ascii_only).returncode == 0
 
 
@@ -131,7 +133,7 @@ def test_tables_fit_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("odenet+simplex", "1", "0.99", "1e-3", "9 of 20")]
     facts: dict[str, object] = {"network": "20 layers, dense field, tanh, float64, tableau euler", "file": "m"}
     monkeypatch.setenv("COLUMNS", "40")
-    narrow = [in_columns(header, rows), aligned(facts)]
+    narrow = [format_table(header, rows), align(facts)]
     assert all(len(line) <= 40 for text in narrow for line in text.splitlines())
     assert narrow[0].splitlines() == [
         "network",
@@ -141,11 +143,11 @@ def test_tables_fit_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         "  loss        1e-3",
         "  steps used  9 of 20",
     ]
-    long_names = [in_columns(header, [("a name of many words " * 4, *"1234")]), aligned({"  a name " * 9: 1})]
+    long_names = [format_table(header, [("a name of many words " * 4, *"1234")]), align({"  a name " * 9: 1})]
     assert all(len(line) <= 40 for text in long_names for line in text.splitlines())
     monkeypatch.setenv("COLUMNS", "200")
-    assert in_columns(header, rows).count("\n") == 1
-    assert aligned(facts).count("\n") == 1
+    assert format_table(header, rows).count("\n") == 1
+    assert align(facts).count("\n") == 1
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMAND_NAMES)], ids=" ".join)
@@ -162,7 +164,9 @@ def shown_help(columns: str, command: tuple[str, ...], run: Run, monkeypatch: py
     return run(*command, "--help")[1].partition("\n\n")[2]
 
 
-def test_what_commands_print_fits_a_narrow_terminal(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_of_commands_fits_a_narrow_terminal(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, model = tmp_path / "data.csv", "m.ocdl"
     path.write_text(
         "a,a name that takes most of a line already,y\n" + "".join(f"{i},{i % 3},{i % 2}\n" for i in range(20))

@@ -72,7 +72,7 @@ for _ in range(25):
 """
 
 END = """
-assert ocdl.get_num_threads() == 2 and everything() == expected  # the parent goes on with its threads
+assert ocdl.get_num_threads() == 2 and everything() == expected  # the parent continues with its threads
 print("fine")
 """
 

@@ -2,7 +2,7 @@
 
 Another process presses it, when the computing one has had so much processor time, and how long the answer takes is
 counted in the same time: other processes, which may take the processors away, do not count. With one thread that is the
-time on a clock where nobody else is at work. Beside work that takes memory and caches away even processor time grows;
+time on an idle machine. Beside work that takes memory and caches away even processor time grows;
 a slow answer is therefore asked for again at the same moment: what is wrong there is slow five times.
 """
 
@@ -183,7 +183,7 @@ def made_into_an_error_of_its_own() -> str:
 
 
 def taken_away_by_int() -> str:
-    """The signal is there when int is called: map asks its iterators first, and none of them looks for signals."""
+    """The signal is there when int is called: map calls its iterators first, and none of them handles signals."""
     with suppress(ValueError):
         next(map(int, ["NA"], map(ctypes.CDLL(None)["raise"], [signal.SIGINT])))
     return "done"
@@ -199,7 +199,7 @@ LOSSES = [swallowed, made_into_an_error_of_its_own, taken_away_by_int, raised]
 
 @pytest.fixture
 def handled_by() -> Iterator[Callable[[Any], None]]:
-    """Let something handle SIGINT; what did so before comes back after the test."""
+    """Set a handler of SIGINT; the previous one is restored after the test."""
     before = signal.getsignal(signal.SIGINT)
     yield lambda handler: signal.signal(signal.SIGINT, handler)
     signal.signal(signal.SIGINT, before)
@@ -265,7 +265,7 @@ def test_a_reproduction_ends_after_the_figure_that_swallowed_an_interrupt(
     assert (code, err, drawn) == (130, "ocdl: interrupted\n", [])
 
 
-def test_what_a_function_returns_and_raises_is_its_own() -> None:
+def test_results_and_exceptions_pass_through_the_wrapper() -> None:
     before = signal.getsignal(signal.SIGINT)
     assert reraise_swallowed_interrupts(divmod)(7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
@@ -281,18 +281,18 @@ def test_a_handler_that_raises_nothing_is_obeyed(handled_by: Callable[[Any], Non
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
-def test_what_is_no_handler_of_python_is_left_alone(handler: Any, handled_by: Callable[[Any], None]) -> None:
+def test_handlers_that_are_not_python_functions_are_left_alone(handler: Any, handled_by: Callable[[Any], None]) -> None:
     handled_by(handler)
     assert reraise_swallowed_interrupts(signal.getsignal)(signal.SIGINT) is handler
 
 
 def test_other_threads_leave_the_handler_alone() -> None:
-    before, found = signal.getsignal(signal.SIGINT), []
-    wrapped = reraise_swallowed_interrupts(lambda: found.append(signal.getsignal(signal.SIGINT)))
+    before, actual = signal.getsignal(signal.SIGINT), []
+    wrapped = reraise_swallowed_interrupts(lambda: actual.append(signal.getsignal(signal.SIGINT)))
     thread = threading.Thread(target=wrapped)
     thread.start()
     thread.join()
-    assert found == [before]
+    assert actual == [before]
 
 
 @pytest.mark.parametrize("moment", ["set", "about to be put back", "put back"])

@@ -50,17 +50,17 @@ def growth(do: Callable[[int], object], times: int) -> float:
 
     The median over pieces: what leaks does so in all of them, and the allocator takes more at once in a few.
     """
-    looks, places = [], np.linspace(times // 10, times, min(LOOKS, times // 2), dtype=int)
+    appearances, places = [], np.linspace(times // 10, times, min(LOOKS, times // 2), dtype=int)
     following = iter(places.tolist())
     due = next(following)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for n in range(times + 1):
             if n == due:
-                looks.append(look())
+                appearances.append(look())
                 due = next(following, times + 1)
             do(n)
-    memory, descriptors, threads = np.array(looks).T
+    memory, descriptors, threads = np.array(appearances).T
     for counts in (descriptors, threads):  # another test of this process may close or open one meanwhile
         first, *_, last = np.array_split(counts, PIECES)
         assert np.median(last) <= np.median(first)

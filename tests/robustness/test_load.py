@@ -38,7 +38,7 @@ print(kilobytes("VmHWM") - before)
 
 
 @pytest.mark.slow
-def test_ten_million_samples_need_no_memory_of_their_own(soak: Soak) -> None:
+def test_ten_million_samples_need_no_additional_memory(soak: Soak) -> None:
     m = soak.times(10_000_000)
     megabytes = int(run_python(MANY_SAMPLES.format(m=m))) / 1000
     soak.measured(f"d = 2, 20 layers: {megabytes:.0f} MB over the data")
@@ -123,6 +123,6 @@ def of_stages(scale: int) -> Any:
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("of", [of_samples, of_layers, of_stages], ids=lambda of: of.__name__)
 def test_the_cost_is_linear(of: Callable[[int], Any], soak: Soak) -> None:
-    found = exponent(*of(soak.times(30_000, least=10_000)))
-    soak.measured(f"the time grows with the power {found:.3f}")
-    assert found == pytest.approx(1, abs=0.1)
+    actual = exponent(*of(soak.times(30_000, least=10_000)))
+    soak.measured(f"the time grows with the power {actual:.3f}")
+    assert actual == pytest.approx(1, abs=0.1)

@@ -61,7 +61,7 @@ TOO_LARGE: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.usefixtures("little")
 @pytest.mark.parametrize("name", TOO_LARGE)
-def test_what_cannot_fit_is_refused_by_name_before_it_is_made(name: str) -> None:
+def test_objects_too_large_for_memory_are_refused_before_allocation(name: str) -> None:
     make, message = TOO_LARGE[name]
     tracemalloc.start()
     start = time.process_time()
@@ -119,6 +119,6 @@ except MemoryError as error:
     "call",
     ["net.value_and_grad(u, X, [0, 1] * 32)", "ocdl.train(net, u, X, [0, 1] * 32, max_iter=2)", "net.forward(u, X)"],
 )
-def test_a_process_with_a_limit_gets_an_error_that_names_a_size(call: str, left: int) -> None:
-    said = run_python(LIMITED.format(layers=400_000, left=left, call=call), OMP_NUM_THREADS="1")
-    assert re.search(r"\d (MB|GB|MiB|GiB)", said), said
+def test_a_memory_limit_gives_an_error_that_names_a_size(call: str, left: int) -> None:
+    output = run_python(LIMITED.format(layers=400_000, left=left, call=call), OMP_NUM_THREADS="1")
+    assert re.search(r"\d (MB|GB|MiB|GiB)", output), output

@@ -18,7 +18,7 @@ import ocdl
 from ocdl import Network, Objective, Tableau, _core
 from ocdl.base.keywords import known_keywords
 from ocdl.base.names import resolve_name, suggestion
-from ocdl.cli._output import name_among
+from ocdl.cli._output import name_parser
 from ocdl.model import activations, architecture, losses, penalties, tableau
 from ocdl.model.fields import FIELDS_WITHOUT_OPTION
 from ocdl.training import optimisers
@@ -161,7 +161,7 @@ def test_an_alias_is_suggested_by_its_name() -> None:
 )
 def test_options_are_spelled_like_arguments(text: str, name: str) -> None:
     parser = argparse.ArgumentParser(exit_on_error=False)
-    parser.add_argument("--tableau", type=name_among(ocdl.tableaux(), tableau.ALIASES))
+    parser.add_argument("--tableau", type=name_parser(ocdl.tableaux(), tableau.ALIASES))
     assert parser.parse_args(["--tableau", text]).tableau == name
     for wrong, hint in (("kuta4", "; did you mean 'kutta4'?"), ("rk99", ")")):
         with pytest.raises(argparse.ArgumentError) as caught:

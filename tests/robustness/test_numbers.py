@@ -87,18 +87,18 @@ def passed_on(method: str, parameters: list[str], strange: str, value: Any) -> A
 
 
 def arguments_of_networks() -> dict[str, Argument]:
-    found: dict[str, Argument] = {}
+    actual: dict[str, Argument] = {}
     for method, function in inspect.getmembers(Network, inspect.isfunction):
         parameters = list(inspect.signature(function).parameters)[1:]
         if not method.startswith("_") and set(parameters) <= GIVEN.keys():
             for name in parameters:
                 call = partial(passed_on, method, parameters, name)
-                found[f"Network.{method} {name}"] = Argument(call, SHAPES.get(name), f"{name}|data", name in COUNTS)
+                actual[f"Network.{method} {name}"] = Argument(call, SHAPES.get(name), f"{name}|data", name in COUNTS)
     for part, _, _, shape in NET.parts:
-        found[f"Network.controls {part}"] = Argument(lambda v, p=part: NET.controls(**{p: v}), shape, part)
+        actual[f"Network.controls {part}"] = Argument(lambda v, p=part: NET.controls(**{p: v}), shape, part)
     simplex = Network.preset("odenet+simplex", 2, 3)
     return (
-        found
+        actual
         | {
             "Network.controls h of a simplex": Argument(lambda v: simplex.controls(h=v), (3,), "h"),
             "Network.from_vector v": Argument(NET.from_vector, (NET.n_controls,), "v"),
@@ -117,24 +117,27 @@ def arguments_of_networks() -> dict[str, Argument]:
 
 
 def arguments_of_methods() -> dict[str, Argument]:
-    found: dict[str, Argument] = {}
+    actual: dict[str, Argument] = {}
     first: dict[str, dict[str, Any]] = {"GradientDescent": {"step": 0.1}}
     for method in SINGLE_OPTIMISERS:
         for field in fields(method):
-            found[f"{method.__name__} {field.name}"] = Argument(
+            actual[f"{method.__name__} {field.name}"] = Argument(
                 lambda v, m=method, f=field.name: m(**(first.get(m.__name__, {}) | {f: v})), None, field.name
             )
     for penalty in ("Tikhonov", "L1", "TimeSmoothness", "EvenSteps"):
-        found[f"{penalty} weight"] = Argument(getattr(ocdl, penalty), None, "weight")
+        actual[f"{penalty} weight"] = Argument(getattr(ocdl, penalty), None, "weight")
     for penalty in ("Tikhonov", "L1"):
-        found[f"{penalty} parts"] = Argument(lambda v, p=penalty: getattr(ocdl, p)(1.0, v), None, "parts")
+        actual[f"{penalty} parts"] = Argument(lambda v, p=penalty: getattr(ocdl, p)(1.0, v), None, "parts")
+    actual["GroupL1 weight"] = Argument(lambda v: ocdl.GroupL1(v, ("K",), "dim"), None, "weight")
+    actual["GroupL1 parts"] = Argument(lambda v: ocdl.GroupL1(1.0, v, "dim"), None, "parts")
+    actual["GroupL1 axis"] = Argument(lambda v: ocdl.GroupL1(1.0, ("K",), v), None, "axis")
     for record in LOSSES.values():
         for field in fields(record):  # type: ignore[arg-type]
-            found[f"losses.{record.__name__} {field.name}"] = Argument(record, None, field.name)
+            actual[f"losses.{record.__name__} {field.name}"] = Argument(record, None, field.name)
     for name in ("loss", "reduction", "penalties"):
-        found[f"Objective {name}"] = Argument(lambda v, n=name: ocdl.Objective(**{n: v}), None, name)
+        actual[f"Objective {name}"] = Argument(lambda v, n=name: ocdl.Objective(**{n: v}), None, name)
     regression = ocdl.Objective("huber")
-    return found | {
+    return actual | {
         "Objective.output_grad outputs": Argument(lambda v: regression.output_grad(v, W), (4, 1), "outputs|y|X"),
         "Objective.output_grad y": Argument(lambda v: regression.output_grad(X[:, :1], v), (4, 1), "y"),
         "Objective.output_grad labels": Argument(lambda v: ocdl.Objective().output_grad(X, v), (4,), "y"),
@@ -181,7 +184,7 @@ def arguments_of_training() -> dict[str, Argument]:
 
     shapes: dict[str, Any] = {"X": (4, 2), "y": (4,), "sample_weight": (4,)}
     skipped = ("checkpoint", "callback")  # any name is a name, and any function a function
-    found = {
+    actual = {
         f"train {name}": Argument(
             lambda v, n=name: train(**{n: v}), shapes.get(name), f"{name}|data|validation", name in ("max_iter",)
         )
@@ -192,19 +195,23 @@ def arguments_of_training() -> dict[str, Argument]:
     def train_multilevel(**arguments: Any) -> Any:
         return ocdl.train_multilevel(NET, U, X, Y, **({"levels": 1, "max_iter": 2} | arguments))
 
-    found |= {
+    actual |= {
         f"train_multilevel {name}": Argument(
             lambda v, n=name: train_multilevel(**{n: v}), None, name, name == "max_iter"
         )
         for name in ("levels", "optimiser", "max_iter", "interpolation", "random_state")
     }
-    return found | {
+    return actual | {
         "train X of validation": Argument(lambda v: train(validation=(v, Y)), (4, 2), "validation"),
         "train y of validation": Argument(lambda v: train(validation=(X, v)), (4,), "validation"),
         "train weights of validation": Argument(
             lambda v: train(validation=ocdl.Validation(X, Y, sample_weight=v)), (4,), "validation"
         ),
         "Validation patience": Argument(lambda v: ocdl.Validation(X, Y, patience=v), None, "patience"),
+        "InitialStates weight": Argument(ocdl.InitialStates, None, "weight"),
+        "InitialStates continuity_weight": Argument(
+            lambda v: ocdl.InitialStates(1, continuity_weight=v, next_window=[-1]), None, "continuity_weight"
+        ),
         "Checkpoint every": Argument(lambda v: ocdl.Checkpoint("c", every=v), None, "every"),
         "set_num_threads k": Argument(set_threads, None, "the number of threads"),
     }
@@ -217,17 +224,17 @@ def set_threads(k: Any) -> None:
 
 
 def arguments_of_data() -> dict[str, Argument]:
-    found: dict[str, Argument] = {}
+    actual: dict[str, Argument] = {}
     for name in ("make_donut1d", "make_donut2d", "make_spiral", "make_squares"):
         make = getattr(datasets, name)
-        found |= {
+        actual |= {
             f"datasets.{name} n_samples": Argument(make, None, "n_samples", is_count=True),
             f"datasets.{name} noise": Argument(lambda v, make=make: make(5, noise=v), None, "noise"),
             f"datasets.{name} random_state": Argument(
                 lambda v, make=make: make(5, random_state=v), None, "random_state"
             ),
         }
-    return found
+    return actual
 
 
 def arguments_of_the_estimator() -> dict[str, Argument]:
@@ -237,12 +244,12 @@ def arguments_of_the_estimator() -> dict[str, Argument]:
         return kind(**({"n_layers": 2, "max_iter": 2, "tol": 1e9, "random_state": 0} | parameters))
 
     theirs = "array|X|y|[Ii]nput|dtype|label|sample|class|float|complex|sparse|number|data|scalar|weight"
-    found = {
+    actual = {
         "ODEClassifier.fit X": Argument(lambda v: fitted().fit(v, Y), (4, 2), theirs),
         "ODEClassifier.fit y": Argument(lambda v: fitted().fit(X, v), (4,), theirs),
         "ODEClassifier.fit sample_weight": Argument(lambda v: fitted().fit(X, Y, v), (4,), theirs),
     }
-    found |= {
+    actual |= {
         "ODEClassifier.partial_fit X": Argument(lambda v: fitted().partial_fit(v, Y, [0, 1]), (4, 2), theirs),
         "ODEClassifier.partial_fit y": Argument(lambda v: fitted().partial_fit(X, v, [0, 1]), (4,), theirs),
         "ODERegressor.fit X": Argument(lambda v: fitted(ODERegressor).fit(v, X[:, 0]), (4, 2), theirs),
@@ -256,23 +263,23 @@ def arguments_of_the_estimator() -> dict[str, Argument]:
         def watched(seen: Any, kind: Any = kind, targets: Any = targets) -> Any:
             return fitted(kind, early_stopping=True).fit(X, targets, X_val=seen[0], y_val=seen[1])
 
-        found |= {
+        actual |= {
             f"{kind.__name__}.fit X_val": Argument(lambda v, w=watched, t=targets: w((v, t)), (4, 2), theirs),
             f"{kind.__name__}.fit y_val": Argument(lambda v, w=watched: w((X, v)), (4,), theirs),
         }
     for method in ("predict", "predict_proba", "decision_function", "transform", "trajectory"):
-        found[f"ODEClassifier.{method} X"] = Argument(lambda v, m=method: getattr(MODEL, m)(v), (4, 2), theirs)
+        actual[f"ODEClassifier.{method} X"] = Argument(lambda v, m=method: getattr(MODEL, m)(v), (4, 2), theirs)
     for kind, targets in ((ODEClassifier, Y), (ODERegressor, X[:, 0])):
         for name in inspect.signature(kind).parameters:
             if name not in ("verbose", "warm_start"):
                 named = f"{name}|{name.removesuffix('_fraction')}|name must|overflow|[Ss]eed|class|test_size"
-                found[f"{kind.__name__} {name}"] = Argument(
+                actual[f"{kind.__name__} {name}"] = Argument(
                     lambda v, n=name, k=kind, t=targets: fitted(k, **{n: v}).fit(X, t),
                     None,
                     named,
                     name in ("n_layers", "augment", "max_iter"),
                 )
-    return found
+    return actual
 
 
 def arguments_of_tables() -> dict[str, Argument]:
@@ -324,7 +331,7 @@ def arrays_in(result: Any) -> Iterable[np.ndarray]:
 
 
 def attempt(argument: Argument, value: Any) -> None:
-    """Pass a value on: what comes back is finite and of a type that ocdl has, or an error names the argument."""
+    """Pass a value on: the result is finite and of a type of ocdl, or an error names the argument."""
     if argument.is_count and isinstance(value, (int, np.integer)) and LARGEST_RUN < int(value) < 2**31:
         return
     try:

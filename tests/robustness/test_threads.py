@@ -77,7 +77,7 @@ def test_a_model_predicts_while_copies_of_it_are_trained() -> None:
         trainer = pool.submit(train_copies)
         predictions = list(pool.map(predict_meanwhile, range(7)))
     assert all(np.array_equal(outputs, alone) for outputs in trainer.result())
-    assert sum(map(len, predictions)) > 7, "nobody predicted during the training"
+    assert sum(map(len, predictions)) > 7, "there was no prediction during the training"
     assert all(np.array_equal(outputs, expected) for one_thread in predictions for outputs in one_thread)
 
 

@@ -69,7 +69,7 @@ def test_gradients_agree(variant: str, problems_file: Path, expected: list[dict[
             np.testing.assert_allclose(ours[part], values, rtol=0, atol=1e-13 * scale, err_msg=f"{part} of {number}")
 
 
-# The job J1 of the benchmarks; the least of many short timings is the one that nobody disturbed.
+# The job J1 of the benchmarks; the minimum of many short timings is the least disturbed one.
 SECONDS_PER_GRADIENT = """
 import timeit, numpy as np, ocdl
 ocdl.set_num_threads(1)

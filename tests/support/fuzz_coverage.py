@@ -31,10 +31,10 @@ def changed_further(data: bytes, max_size: int, seed: int) -> bytes:
     source = mutants(rng, data)
     try:
         for _ in range(rng.integers(1, 7)):
-            found, _ = next(source)
+            actual, _ = next(source)
     except (LookupError, TypeError, ValueError):  # the file is none any more
-        found = sealed(mutated(rng, data))
-    return found[:max_size]
+        actual = sealed(mutated(rng, data))
+    return actual[:max_size]
 
 
 def main() -> None:

@@ -136,12 +136,12 @@ def mutated(rng: np.random.Generator, data: bytes) -> bytes:
     return bytes(result)
 
 
-def places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+def places(value: Any, actual: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Return (container, key) of everything inside of a JSON value."""
     for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
-        found.append((value, key))
-        places(value[key], found)
-    return found
+        actual.append((value, key))
+        places(value[key], actual)
+    return actual
 
 
 def changed(rng: np.random.Generator, value: dict[str, Any]) -> dict[str, Any]:
@@ -280,20 +280,20 @@ def use_checkpoint(resume: Callable[[Path], ocdl.Result]) -> Callable[[Path], No
 
 def targets(kind: str, path: Path) -> list[tuple[bytes, Callable[[Path], None]]]:
     """Return files that are right, and what is done with the changed ones."""
-    found: list[tuple[bytes, Callable[[Path], None]]] = []
+    actual: list[tuple[bytes, Callable[[Path], None]]] = []
     if kind == "estimators":
         for name in ESTIMATORS:
             path.write_bytes((golden.FOLDER / f"{name}.ocdl").read_bytes())
-            found.append((path.read_bytes(), use_estimator))
+            actual.append((path.read_bytes(), use_estimator))
     elif kind == "models":
         for net in SMALL:
             save(path, net, controls(net), **METADATA)
-            found.append((path.read_bytes(), use_model))
+            actual.append((path.read_bytes(), use_model))
     else:
         for training in TRAININGS:
             resumed(training, path, max_iter=10, checkpoint=path)
-            found.append((path.read_bytes(), use_checkpoint(partial(resumed, training))))
-    return found
+            actual.append((path.read_bytes(), use_checkpoint(partial(resumed, training))))
+    return actual
 
 
 def resident_kilobytes() -> int:

@@ -119,7 +119,7 @@ def bits(
     **given: Any,
 ) -> Any:
     """The digests of all trainings, and whether all ranks return the same."""
-    found = {}
+    actual = {}
     p = problem(**given)
     for name in optimisers:
         for distribution in distributions:
@@ -130,8 +130,8 @@ def bits(
                 everybody = comm.gather(mine if comm.rank else mine["returned"])
                 if comm.rank == 0:
                     assert set(everybody) == {mine["returned"]}, "the ranks return different things"
-                    found[f"{name}, {distribution}, {count}"] = mine
-    return found
+                    actual[f"{name}, {distribution}, {count}"] = mine
+    return actual
 
 
 class AbsoluteError:
@@ -285,9 +285,9 @@ def main() -> None:
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
-    found = globals()[sys.argv[1]](comm, **json.loads(sys.argv[2]))
+    actual = globals()[sys.argv[1]](comm, **json.loads(sys.argv[2]))
     if comm.rank == 0:
-        print(json.dumps(found), flush=True)
+        print(json.dumps(actual), flush=True)
 
 
 if __name__ == "__main__":

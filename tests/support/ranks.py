@@ -34,7 +34,7 @@ class Done:
     seconds: float
 
     @property
-    def said(self) -> Any:
+    def message(self) -> Any:
         """What the first rank has printed, from JSON."""
         assert self.code == 0, self.err
         return json.loads(self.out.splitlines()[-1])

@@ -155,7 +155,7 @@ def test_rows_and_targets_must_fit() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:column 'zip'")
-def test_it_stands_in_pipelines_and_can_be_cloned() -> None:
+def test_the_preprocessor_works_in_pipelines_and_can_be_cloned() -> None:
     frame, y = messy()
     model = make_pipeline(
         ocdl.TablePreprocessor(categorical=["zip"], max_categories=5, random_state=0),

@@ -26,8 +26,8 @@ def certified(net: Network, **options: Any) -> Certificate:
 
 
 def check(report: Certificate, start: str) -> Check:
-    (found,) = [one for one in report.checks if one.name.startswith(start)]
-    return found
+    (actual,) = [one for one in report.checks if one.name.startswith(start)]
+    return actual
 
 
 # ---- what is right holds ----
@@ -95,9 +95,9 @@ def test_checks_that_do_not_apply_are_reported() -> None:
 def test_a_flow_that_is_exact_has_no_order() -> None:
     net = Network(2, 5, tableau="kutta4")
     u = net.controls(b=np.ones((5, 2)), W=[[1.0, 1.0]])
-    found = convergence(net, u, np.ones((3, 2)))
-    assert math.isnan(found.order)
-    assert "exact to roundoff" in found.reason
+    actual = convergence(net, u, np.ones((3, 2)))
+    assert math.isnan(actual.order)
+    assert "exact to roundoff" in actual.reason
     assert net.certify(u, np.ones((3, 2)), [0, 1, 0]).passed
 
 
@@ -105,10 +105,10 @@ def test_a_flow_that_is_not_resolved_is_not_judged() -> None:
     net = Network(2, 4, activation="sin")
     u = net.controls(K=300 * np.ones((4, 2, 2)) * [[1, -2], [3, 1]], W=[[1.0, 1.0]])
     X = np.random.default_rng(0).normal(size=(20, 2))
-    found = convergence(net, u, X)
-    assert math.isnan(found.order)
-    assert found.reason == "it has not settled at 256 layers"
-    assert len(found.differences) == 7
+    actual = convergence(net, u, X)
+    assert math.isnan(actual.order)
+    assert actual.reason == "it has not settled at 256 layers"
+    assert len(actual.differences) == 7
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -156,7 +156,7 @@ def test_a_wrong_gradient_fails(part: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(WrongGradient, "part", part)
     report = certified(WrongGradient(2, 5, tableau="kutta4", time_steps="free"))
     assert not report.passed
-    assert check(report, "the same for").name.endswith(f"least for {part}")
+    assert check(report, "the same for").name.endswith(f"lowest for {part}")
     assert check(report, "the same for").value == pytest.approx(1, abs=0.2)
     if part in ("K", "b", "h", "W"):  # mu is one of 38 controls: only by itself it stands out
         assert check(report, "slope of |J(u + e w) - J(u) - e").passed is False
@@ -186,10 +186,10 @@ class WrongSweep(Network):
     def tangent(self, *arguments: Any, **options: Any) -> Any:
         return self._wrong("tangent", super().tangent(*arguments, **options))
 
-    def _wrong(self, name: str, found: Any) -> Any:
+    def _wrong(self, name: str, actual: Any) -> Any:
         if name == self.sweep:
-            found[0] *= 1 + 1e-9
-        return found
+            actual[0] *= 1 + 1e-9
+        return actual
 
 
 @pytest.mark.parametrize("sweep", ["adjoint", "tangent"])

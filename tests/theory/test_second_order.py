@@ -331,5 +331,5 @@ def test_the_hamiltonians_hessian_is_the_complex_step_of_its_gradient(data: st.D
             columns.append(np.append((delta.T @ y).ravel(), delta.sum(axis=0)).imag / reference.STEP)
         expected.append(np.array(columns))
     whole = np.array(expected) if net.stage_controls else np.sum(expected, axis=0)
-    found = net.hamiltonian_hessian(*p.data, objective, layer=layer)
-    np.testing.assert_allclose(found, whole, rtol=0, atol=1e-12 * max(1.0, float(np.abs(whole).max())))
+    actual = net.hamiltonian_hessian(*p.data, objective, layer=layer)
+    np.testing.assert_allclose(actual, whole, rtol=0, atol=1e-12 * max(1.0, float(np.abs(whole).max())))

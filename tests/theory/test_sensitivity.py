@@ -35,8 +35,8 @@ def test_the_sensitivity_is_the_derivative_of_each_loss(problem: Problem, object
     net, loss = problem.net, Objective(objective.loss, reduction="sum")
     expected = reference.gradient(net, problem.u.to_vector(), problem.X, problem.y, loss)[1]
     regularised = Objective(objective.loss, reduction=objective.reduction, penalties=ocdl.Tikhonov(1.0))
-    found = net.sensitivity(*problem.data, regularised)
-    assert np.abs(found - expected).max() <= 1e-12 * np.abs(expected).max()
+    actual = net.sensitivity(*problem.data, regularised)
+    assert np.abs(actual - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
 def test_the_mean_divides_it_by_the_number_of_samples() -> None:
@@ -61,14 +61,14 @@ def test_minimal_perturbations_change_the_prediction_and_a_hundredth_less_does_n
     u.mu[...] -= np.median(net.predict(u, X), axis=0)
     before = classes(net, u, X)
     perturbation = net.minimal_perturbation(u, X, radius=1.0, steps=200)
-    found = np.isfinite(perturbation.distance)
-    assert 50 < found.sum() < 200
-    assert (classes(net, u, perturbation.X[found]) != before[found]).all()
-    moved = (X + np.where(found, perturbation.distance, 0)[:, None] * perturbation.direction).astype(dtype)
-    np.testing.assert_array_equal(perturbation.X[found], moved[found])
-    less = (X + 0.99 * np.where(found, perturbation.distance, 1)[:, None] * perturbation.direction).astype(dtype)
+    actual = np.isfinite(perturbation.distance)
+    assert 50 < actual.sum() < 200
+    assert (classes(net, u, perturbation.X[actual]) != before[actual]).all()
+    moved = (X + np.where(actual, perturbation.distance, 0)[:, None] * perturbation.direction).astype(dtype)
+    np.testing.assert_array_equal(perturbation.X[actual], moved[actual])
+    less = (X + 0.99 * np.where(actual, perturbation.distance, 1)[:, None] * perturbation.direction).astype(dtype)
     np.testing.assert_array_equal(classes(net, u, less), before)
-    assert np.isnan(perturbation.X[~found]).all()
+    assert np.isnan(perturbation.X[~actual]).all()
     np.testing.assert_allclose(np.linalg.norm(perturbation.direction, axis=1), 1, rtol=1e-6)
 
 

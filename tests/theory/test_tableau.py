@@ -125,7 +125,7 @@ def test_order_conditions_of_irrational_coefficients_hold_to_roundoff(tableau: T
     assert tableau.order == HIGHEST_ORDER or worst_defect(tableau.order + 1) >= 1e-3
 
 
-def test_the_implicit_methods_are_what_their_names_say() -> None:
+def test_implicit_methods_have_the_coefficients_of_their_names() -> None:
     """Gauss: collocation at the roots of the Legendre polynomials. Radau: c_s = 1, the last row of A is b."""
     for name, stages in (("implicit_midpoint", 1), ("gauss2", 2), ("gauss3", 3)):
         tableau = Tableau.named(name)
@@ -218,7 +218,7 @@ def test_random_tableaux_have_the_order_of_their_fractions(
 
 
 @given(random_coefficients())
-def test_the_partner_of_a_random_tableau_is_symplectic_and_its_own_inverse(
+def test_the_partner_of_a_random_tableau_is_symplectic_and_an_involution(
     coefficients: tuple[list[list[Fraction]], list[Fraction]],
 ) -> None:
     A, b = coefficients

@@ -23,14 +23,14 @@ KINDS = ("outputs", "last", "all", "outputs and last", "outputs and all")
 def random_cotangents(p: Problem, kind: str, seed: int = 0) -> dict[str, np.ndarray]:
     """Cotangents of a kind, as arguments of `vjp`."""
     rng, m, net = np.random.default_rng(seed), len(p.X), p.net
-    found = {}
+    actual = {}
     if "outputs" in kind:
-        found["output_cotangents"] = rng.normal(size=(m, net.n_outputs)).astype(net.dtype)
+        actual["output_cotangents"] = rng.normal(size=(m, net.n_outputs)).astype(net.dtype)
     if "last" in kind:
-        found["state_cotangents"] = rng.normal(size=(m, net.dim)).astype(net.dtype)
+        actual["state_cotangents"] = rng.normal(size=(m, net.dim)).astype(net.dtype)
     if "all" in kind:
-        found["state_cotangents"] = rng.normal(size=(net.n_layers + 1, m, net.dim)).astype(net.dtype)
-    return found
+        actual["state_cotangents"] = rng.normal(size=(net.n_layers + 1, m, net.dim)).astype(net.dtype)
+    return actual
 
 
 def product(net: Network, vector: np.ndarray, X: np.ndarray, cotangents: dict[str, np.ndarray]) -> Any:
@@ -57,9 +57,9 @@ def assert_is_gradient(p: Problem, cotangents: dict[str, np.ndarray]) -> float:
     assert g.X is not None
     by_controls = np.array([complex_step(p, cotangents, unit, 0.0) for unit in np.eye(p.net.n_controls)])
     by_data = np.array([complex_step(p, cotangents, 0.0, unit.reshape(p.X.shape)) for unit in np.eye(p.X.size)])
-    expected, found = np.concatenate([by_controls, by_data]), np.concatenate([g.to_vector(), g.X.ravel()])
+    expected, actual = np.concatenate([by_controls, by_data]), np.concatenate([g.to_vector(), g.X.ravel()])
     largest = np.abs(expected).max()
-    error = float(np.abs(found - expected).max() / (largest or 1.0))
+    error = float(np.abs(actual - expected).max() / (largest or 1.0))
     assert error <= (1e-12 if p.net.tableau.is_explicit or not p.net.residual else 1e-11)
     return error
 
@@ -79,8 +79,8 @@ def error_along_directions(p: Problem, cotangents: dict[str, np.ndarray]) -> flo
         direction = p.net.from_vector(np.zeros(p.net.n_controls))
         getattr(direction, part.name)[...] = getattr(p.du, part.name)
         terms = g.to_vector() * direction.to_vector()
-        wanted = complex_step(p, cotangents, direction.to_vector(), 0.0)
-        errors.append(abs(float(terms.sum()) - wanted) / max(np.abs(terms).sum(), 1e-300))
+        target_value = complex_step(p, cotangents, direction.to_vector(), 0.0)
+        errors.append(abs(float(terms.sum()) - target_value) / max(np.abs(terms).sum(), 1e-300))
     terms = g.X * p.dX
     errors.append(abs(float(terms.sum()) - complex_step(p, cotangents, 0.0, p.dX)) / max(np.abs(terms).sum(), 1e-300))
     return float(max(errors))
@@ -146,9 +146,9 @@ def test_cotangents_of_an_objective_give_its_gradient_to_the_last_bit(
             _, expected = net.value_and_grad(p.u, p.X, y, objective, sample_weight=weights, input_grad=True)
             cotangents = objective.output_grad(net.predict(p.u, p.X), y, weights)
             assert cotangents.dtype == dtype
-            found = net.vjp(p.u, p.X, output_cotangents=cotangents)
-            assert np.array_equal(found.to_vector(), expected.to_vector())
-            assert np.array_equal(found.X, expected.X)
+            actual = net.vjp(p.u, p.X, output_cotangents=cotangents)
+            assert np.array_equal(actual.to_vector(), expected.to_vector())
+            assert np.array_equal(actual.X, expected.X)
 
 
 @settings(max_examples=40)
@@ -158,9 +158,9 @@ def test_cotangents_of_an_objective_give_its_gradient_on_any_network(p: Problem,
     if LOSSES[name].targets == "numbers":
         y = np.abs(np.random.default_rng(1).normal(size=(len(p.X), p.net.n_outputs)))
     _, expected = p.net.value_and_grad(p.u, p.X, y, objective, sample_weight=p.sample_weight, input_grad=True)
-    found = p.net.vjp(p.u, p.X, output_cotangents=objective.output_grad(p.net.predict(p.u, p.X), y, p.sample_weight))
-    assert np.array_equal(found.to_vector(), expected.to_vector())
-    assert np.array_equal(found.X, expected.X)
+    actual = p.net.vjp(p.u, p.X, output_cotangents=objective.output_grad(p.net.predict(p.u, p.X), y, p.sample_weight))
+    assert np.array_equal(actual.to_vector(), expected.to_vector())
+    assert np.array_equal(actual.X, expected.X)
 
 
 # ---- what it is not told, and what it is told twice ----
@@ -261,13 +261,13 @@ def test_the_number_of_threads_changes_no_bit(size: tuple[int, int, int], dtype:
     net = Network(features, layers, n_outputs=3, tableau="kutta3", time_steps="free", dtype=dtype)
     p = random_problem(net, samples)
     for kind in KINDS:
-        cotangents, found = random_cotangents(p, kind), set()
+        cotangents, actual = random_cotangents(p, kind), set()
         for threads in (1, 2, 3, 7, 1):
             ocdl.set_num_threads(threads)
             g = net.vjp(p.u, p.X, **cotangents)
             assert g.X is not None
-            found.add((g.to_vector().tobytes(), g.X.tobytes(), net.final_state(p.u, p.X).tobytes()))
-        assert len(found) == 1
+            actual.add((g.to_vector().tobytes(), g.X.tobytes(), net.final_state(p.u, p.X).tobytes()))
+        assert len(actual) == 1
 
 
 @settings(max_examples=40)

@@ -54,7 +54,7 @@ def test_saturated_outputs_are_not_a_gradient_that_has_vanished(seed: int) -> No
     assert result.status is Status.SATURATED
 
 
-def test_a_network_that_is_saturated_from_the_start_says_so() -> None:
+def test_saturation_at_the_start_is_diagnosed() -> None:
     net = Network(2, 5)
     result = ocdl.train(net, net.controls(mu=[60.0]), X, Y, max_iter=10)
     assert result.status is Status.SATURATED
@@ -62,7 +62,7 @@ def test_a_network_that_is_saturated_from_the_start_says_so() -> None:
 
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
 @pytest.mark.parametrize("n_outputs", [1, 3])
-def test_gradients_that_vanish_because_all_is_right_are_no_failure(loss: str, n_outputs: int) -> None:
+def test_vanishing_gradients_of_correct_predictions_are_no_failure(loss: str, n_outputs: int) -> None:
     """Where there is one class, all that is predicted is the largest one, and a second training lowers nothing."""
     net, labels, objective = Network(2, 5, n_outputs=n_outputs), np.ones(len(X), int), ocdl.Objective(loss)
     u = net.init(0)
@@ -92,7 +92,7 @@ def test_wrong_predictions_without_a_gradient_are_a_failure_even_if_few() -> Non
 
 
 class Redescending:
-    """1 - exp(-r^2 / 2), flat far away from the targets, and shifted: what is small, nobody but its author knows."""
+    """1 - exp(-r^2 / 2), flat far away from the targets, and shifted, so that no value counts as small."""
 
     def __init__(self, shift: float) -> None:
         self.shift = shift
@@ -123,7 +123,7 @@ def test_batches_and_stops_are_not_judged_by_the_first_loss() -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])  # with a prior there are two phases, and the first one fails
 @pytest.mark.parametrize("kind", [ODEClassifier, ODERegressor])
-def test_the_estimators_warn_with_the_cause_and_what_to_change(kind: Any, alpha: float) -> None:
+def test_estimators_warn_with_cause_and_advice(kind: Any, alpha: float) -> None:
     model = kind(optimiser="adam", learning_rate=50.0, max_iter=40, random_state=0, alpha=alpha)
     with pytest.warns(ConvergenceWarning, match=r"not converged: .*(higher|saturated|not finite).*(smaller|scale)"):
         model.fit(X, Y)
@@ -137,7 +137,7 @@ def test_a_training_that_is_still_falling_is_not_finished() -> None:
 
 @pytest.mark.parametrize("kind", [ODEClassifier, ODERegressor])
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
-def test_a_training_that_has_hardly_begun_says_so(kind: Any, alpha: float) -> None:
+def test_a_training_after_few_iterations_is_unfinished(kind: Any, alpha: float) -> None:
     """With tiny steps nothing rises and nothing falls; with batches the first loss is no measure."""
     rows = np.column_stack([X, X + 1])
     for batch_size in (None, 20):
@@ -176,7 +176,7 @@ def test_columns_of_very_different_scales_are_a_warning(kind: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["donut1d", "squares", "spiral"])
-def test_a_training_that_has_only_begun_says_so(name: str, settings: dict[str, Any]) -> None:
+def test_an_estimator_warns_after_few_iterations(name: str, settings: dict[str, Any]) -> None:
     """Its loss falls as much in the last iterations as in those before, however little that is."""
     rows, labels = GENERATORS[name](random_state=0)
     reason = "(in the last .* the loss fell from .* to|would predict better).*; increase max_iter"
@@ -369,5 +369,5 @@ def test_partial_fit_takes_the_adam_that_is_given_and_no_other_method() -> None:
     given = ODEClassifier(random_state=0, optimiser=ocdl.Adam(lr=0.3, batch_size=25)).partial_fit(X, Y, classes=[0, 1])
     named = ODEClassifier(random_state=0, optimiser="adam", learning_rate=0.3, batch_size=25)
     assert np.array_equal(given.predict_proba(X), named.partial_fit(X, Y, classes=[0, 1]).predict_proba(X))
-    with pytest.raises(ValueError, match="partial_fit makes epochs of Adam, got optimiser='lbfgs'"):
+    with pytest.raises(ValueError, match="partial_fit runs epochs of Adam, got optimiser='lbfgs'"):
         ODERegressor(optimiser="lbfgs").partial_fit(X, Y)

@@ -1,4 +1,4 @@
-"""Multilevel training: the levels, what is handed from one to the next, and what it costs."""
+"""Multilevel training: the levels, the controls of the next level, and the cost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_level_starts_from_the_refined_controls_of_the_last(architecture: 
         assert r.controls.h.sum() == pytest.approx(1, rel=1e-14)
 
 
-def test_each_level_can_have_its_own_optimiser() -> None:
+def test_levels_can_have_different_optimisers() -> None:
     net = Network(2, 4)
     first, second = ocdl.GradientDescent(0.1), ocdl.LBFGS()
     r = run(net, levels=(2, 4), optimiser=(first, second), max_iter=5)

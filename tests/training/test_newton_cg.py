@@ -110,7 +110,7 @@ def test_settings_survive_storage(method: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_it_takes_its_place_in_a_chain_and_in_an_estimator() -> None:
+def test_it_works_in_a_chain_and_in_an_estimator() -> None:
     net, u, X, y = problem()
     chain = Chain((ocdl.Adam(), 10), (NewtonCG(), None))
     result = ocdl.train(net, u, X, y, optimiser=chain, max_iter=20)

@@ -33,7 +33,7 @@ def endless(seen: list[Status]) -> Callable[[ShouldStop], Status]:
     return training
 
 
-def test_what_is_finished_first_comes_first() -> None:
+def test_results_come_in_the_order_of_completion() -> None:
     taken: list[str] = []
 
     def slow(should_stop: ShouldStop) -> int:
@@ -48,8 +48,8 @@ def test_what_is_finished_first_comes_first() -> None:
 
 def test_each_has_one_thread() -> None:
     ocdl.set_num_threads(3)
-    found = dict(run_parallel({name: lambda should_stop: ocdl.get_num_threads() for name in "abcd"}, 2))
-    assert found == dict.fromkeys("abcd", 1)
+    actual = dict(run_parallel({name: lambda should_stop: ocdl.get_num_threads() for name in "abcd"}, 2))
+    assert actual == dict.fromkeys("abcd", 1)
     assert ocdl.get_num_threads() == 3
 
 
@@ -85,13 +85,13 @@ def test_an_error_in_a_training_stops_the_others() -> None:
     assert seen == [Status.INTERRUPTED]
 
 
-@pytest.mark.parametrize("shown", [True, False])
-def test_the_bar_counts_the_iterations_of_all(shown: bool, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("output", [True, False])
+def test_the_bar_counts_the_iterations_of_all(output: bool, capsys: pytest.CaptureFixture[str]) -> None:
     net = ocdl.Network(2, 3)
     u, data = net.init(random_state=0), ocdl.datasets.make_spiral(50, random_state=0)
-    with shared_progress(90, shown=shown) as make_callback:
+    with shared_progress(90, shown=output) as make_callback:
         for _ in range(3):
             ocdl.train(net, u, *data, max_iter=30, callback=make_callback(lambda: False))
     err = capsys.readouterr().err
-    assert ("90/90" in err) == shown
-    assert shown or err == ""
+    assert ("90/90" in err) == output
+    assert output or err == ""

@@ -234,7 +234,7 @@ def test_steps_take_an_l1_penalty_where_they_are_learned() -> None:
     assert result.history.loss[-1] == pytest.approx(fixed.value(result.controls, X, y, penalised), rel=1e-14)
 
 
-def test_what_is_refused_says_what_to_do() -> None:
+def test_errors_give_advice() -> None:
     net, u, X, y = problem(time_steps="simplex")
     with pytest.raises(ValueError, match=r"NewtonCG .* L1\(0.01\) has none where a control is 0: choose LBFGS"):
         ocdl.train(net, u, X, y, objective=objective(), optimiser=Chain((LBFGS(), 5), (NewtonCG(), None)))

@@ -89,12 +89,12 @@ def trained_constant(loss: Any, y: np.ndarray, optimiser: Any = None, **argument
 
 def weighted_quantiles(y: np.ndarray, level: float, weights: np.ndarray) -> np.ndarray:
     """The smallest number with at least this share of the weight up to it, of each column."""
-    found = []
+    actual = []
     for column in y.T:
         order = np.argsort(column)
         share = np.cumsum(weights[order]) / weights.sum()
-        found.append(column[order][np.searchsorted(share, level)])
-    return np.array(found)
+        actual.append(column[order][np.searchsorted(share, level)])
+    return np.array(actual)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -112,15 +112,15 @@ def test_constants_are_quantiles(level: float, weighted: bool) -> None:
     """Steps that get shorter close in on the kink, where the quantile is."""
     weights = WEIGHTS if weighted else None
     steps = Chain((Adam(lr=0.02), 500), (Adam(lr=1e-3), 500), (Adam(lr=2e-5), 1500))
-    found = trained_constant(Quantile(level), Y, steps, sample_weight=weights, max_iter=2500)
+    actual = trained_constant(Quantile(level), Y, steps, sample_weight=weights, max_iter=2500)
     expected = weighted_quantiles(Y, level, np.ones(60) if weights is None else weights)
-    np.testing.assert_allclose(found, expected, atol=2e-3)
+    np.testing.assert_allclose(actual, expected, atol=2e-3)
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.5, 3.0])
 def test_constants_of_huber_are_scipys(delta: float) -> None:
-    found = trained_constant(Huber(delta), Y)
-    for column, mu in zip(Y.T, found, strict=True):
+    actual = trained_constant(Huber(delta), Y)
+    for column, mu in zip(Y.T, actual, strict=True):
 
         def slope(z: float, column: np.ndarray = column) -> float:
             return float(np.clip(z - column, -delta, delta).sum())
@@ -285,7 +285,7 @@ def assert_same(resumed: ocdl.Result, whole: ocdl.Result) -> None:
 
 
 @pytest.mark.parametrize("change", ["targets", "loss", "parameter"])
-def test_a_checkpoint_knows_targets_and_loss(change: str, tmp_path: Path) -> None:
+def test_a_checkpoint_identifies_targets_and_loss(change: str, tmp_path: Path) -> None:
     net, path = Network(3, 4, n_outputs=2), tmp_path / "c"
     start = net.init(0)
     ocdl.train(net, start, X, Y, objective=Objective(Huber(0.5)), max_iter=3, checkpoint=path)
@@ -341,7 +341,7 @@ def test_batches_draw_real_targets_with_their_rows() -> None:
         np.testing.assert_allclose(np.sort(result.history.loss / 60), np.sort(alone), rtol=1e-12)
 
 
-def test_the_flat_shape_of_targets_is_the_same_training() -> None:
+def test_flat_targets_give_the_same_training() -> None:
     net = Network(3, 4)
     runs = [
         ocdl.train(net, net.init(0), X, y, objective=Objective("huber"), optimiser=LBFGS(), max_iter=20)
@@ -358,7 +358,7 @@ def test_penalties_shrink_a_regression() -> None:
     assert large.controls.norm() < 0.5 * small.controls.norm()
 
 
-def test_overflowing_targets_say_so_at_the_start() -> None:
+def test_overflowing_targets_are_an_error_at_the_start() -> None:
     net = Network(3, 4)
     with pytest.raises(FloatingPointError, match="the objective or its derivatives overflow float64"):
         ocdl.train(net, net.init(0), X, np.full(60, 1e200), objective=Objective("squared_error"))

@@ -20,8 +20,8 @@ def samples() -> tuple[Any, Any, Any]:
 def check(source: Any, *arrays: Any) -> None:
     assert source.n_rows == ROWS
     for i, j in ((0, ROWS), (0, 1), (ROWS - 1, ROWS), (123, 789), (333, 334)):
-        for found, expected in zip(source.rows(i, j), arrays, strict=True):
-            assert np.array_equal(found, expected[i:j])
+        for actual, expected in zip(source.rows(i, j), arrays, strict=True):
+            assert np.array_equal(actual, expected[i:j])
 
 
 def trained(source: Any) -> bytes:
@@ -54,13 +54,13 @@ def test_damaged_npy_files_are_named(tmp_path: Path) -> None:
     X_file.write_bytes(X_file.read_bytes()[:-8])
     with pytest.raises(
         RuntimeError,
-        match=r"rows 0 to 999 of X, RowSource\('.*X.npy', .*\) could not be read: .*X.npy: it has become shorter",
+        match=r"rows 0 to 999 of X, RowSource\('.*X.npy', .*\) could not be read: .*X.npy: the file has become shorter",
     ):
         trained(source)
     with pytest.raises(ValueError, match=r"X.npy: it is truncated: 24120 bytes of 24128"):
         RowSource.from_npy(X_file, y_file)
     X_file.write_bytes(b"no array")
-    with pytest.raises(ValueError, match=r"X.npy: it is no .npy file"):
+    with pytest.raises(ValueError, match=r"X.npy: it cannot be read as an .npy file"):
         RowSource.from_npy(X_file, y_file)
     X_file.unlink()
     with pytest.raises(FileNotFoundError, match=r"X.npy"):
@@ -77,7 +77,7 @@ def test_npy_files_with_a_strange_header_are_named(shape: str, tmp_path: Path) -
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
     path = tmp_path / "X.npy"
     path.write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode() + bytes(64))
-    with pytest.raises(ValueError, match=r"X.npy: it is no .npy file that can be read: "):
+    with pytest.raises(ValueError, match=r"X.npy: it cannot be read as an .npy file: "):
         RowSource.from_npy(path, np.zeros(4))
 
 
@@ -99,7 +99,7 @@ def test_arrays_with_a_shape_are_sliced() -> None:
     assert trained(RowSource.from_arrays(Sliced(X), Sliced(y))) == trained(RowSource.from_arrays(X, y))
     with pytest.raises(TypeError, match=r"X must have a shape and take \[i:j\], got list"):
         RowSource.from_arrays(X.tolist(), y)
-    with pytest.raises(ValueError, match="all arrays must have as many rows, got 1000 in X, 999 in y"):
+    with pytest.raises(ValueError, match="all arrays must have the same number of rows, got 1000 in X, 999 in y"):
         RowSource.from_arrays(X, y[:-1])
     assert repr(RowSource.from_arrays(X, y)) == "RowSource(ndarray of shape (1000, 3), ndarray of shape (1000,))"
 

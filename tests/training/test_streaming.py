@@ -256,7 +256,7 @@ def test_ctrl_c_does_not_wait_for_rows(stuck: Stuck) -> None:
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("optimiser", ["LBFGS", "Adam on batches"])
-def test_a_checkpoint_of_a_source_goes_on_bit_for_bit(tmp_path: Path, optimiser: str) -> None:
+def test_a_training_on_a_source_resumes_bit_for_bit(tmp_path: Path, optimiser: str) -> None:
     X, y, weights = samples()
     net, u = net_of()
     path, how = tmp_path / "half.ocdl", {"optimiser": OPTIMISERS[optimiser], "random_state": 5}
@@ -277,8 +277,8 @@ def broken(change: Any, at: int = SHARD) -> Counted:
 
     class Broken(Counted):
         def rows(self, i: int, j: int) -> Any:
-            found = super().rows(i, j)
-            return change(*found) if i <= at < j and j - i > 1 else found
+            actual = super().rows(i, j)
+            return change(*actual) if i <= at < j and j - i > 1 else actual
 
         def __repr__(self) -> str:
             return "Broken()"
@@ -321,7 +321,7 @@ def test_rows_that_do_not_fit_are_named(wrong: str) -> None:
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_what_rows_raises_is_the_cause_of_an_error_that_names_them() -> None:
+def test_an_exception_in_rows_is_the_cause_of_an_error_that_names_the_rows() -> None:
     def fail(*_: Any) -> Any:
         raise OSError("the disk is gone")
 
@@ -340,7 +340,7 @@ def test_weights_that_are_all_zero_are_refused() -> None:
         ocdl.train(net, u, Counted(X, y, 0 * weights), max_iter=3)
 
 
-def test_what_is_wrong_with_the_arguments_is_said() -> None:
+def test_wrong_arguments_are_named() -> None:
     X, y, weights = samples()
     net, u = net_of()
     source = Counted(X, y)

@@ -48,7 +48,7 @@ class CallbackLossEvaluator : public Evaluator<T> {
     if (first_non_finite(outputs_.data(), static_cast<Index>(outputs_.size())) >= 0) {
       constexpr T not_a_number = std::numeric_limits<T>::quiet_NaN();
       if (derivatives.controls) std::fill_n(derivatives.controls, size(), not_a_number);
-      if (derivatives.inputs) std::fill_n(derivatives.inputs, data.samples * net_.features, not_a_number);
+      if (derivatives.rows) std::fill_n(derivatives.rows, data.samples * net_.row_size(), not_a_number);
       return not_a_number;
     }
     if (derivatives.any()) gradient_.resize(outputs_.size());
@@ -56,7 +56,8 @@ class CallbackLossEvaluator : public Evaluator<T> {
         loss_.value(outputs_.data(), data.samples, rows, derivatives.any() ? gradient_.data() : nullptr);
     if (derivatives.any()) {
       with_given_cotangents(net_, controls, data, gradient_.data(), [&](const Cost<T>& cotangents) {
-        AdjointSweep<T>(net_, controls, data.X.data, data.samples, {&cotangents}, derivatives, workspace_)
+        AdjointSweep<T>(net_, controls, {net_, data.X.data}, data.samples, {&cotangents}, derivatives,
+                        workspace_)
             .run();
       });
     }

@@ -37,7 +37,7 @@ class ShardsEvaluator : public Evaluator<T> {
   double differentiate(const T* controls, const Derivatives<T>& derivatives, std::int64_t batch) override {
     workspace_.stop_source = this->stop_source_;
     if (derivatives.known_finite) *derivatives.known_finite = false;
-    const Derivatives<T> out{.controls = derivatives.controls, .inputs = derivatives.inputs};
+    const Derivatives<T> out{.controls = derivatives.controls, .rows = derivatives.rows};
     const double value = batch >= 0 ? evaluate_batch(controls, out, batch) : evaluate_all(controls, out);
     return objective_.regulariser.none() ? value
                                          : value + objective_.regulariser.add(net_, controls, out.controls);
@@ -197,7 +197,7 @@ class ShardsEvaluator : public Evaluator<T> {
     for_each_chunk(plan.samples, [&](Data<T> chunk, Range rows) {
       const BlockPlan chunk_plan = plan.of_rows(rows, rows_->count());
       const Derivatives<T> out{.controls = gradient,
-                               .inputs = all.inputs ? all.inputs + rows.begin * net_.features : nullptr};
+                               .rows = all.rows ? all.rows + rows.begin * net_.row_size() : nullptr};
       chunk.batch_scale = scale;
       if (!callback_loss_)
         return add_up_losses<T>(net_, controls, chunk, objective_, out, workspace_, chunk_plan);
@@ -207,7 +207,7 @@ class ShardsEvaluator : public Evaluator<T> {
       });
       if (!out.any()) return;
       with_given_cotangents(net_, controls, chunk, output_gradient_.data(), [&](const Cost<T>& cotangents) {
-        AdjointSweep<T>(net_, controls, chunk.X.data, chunk.samples, {&cotangents}, out, workspace_,
+        AdjointSweep<T>(net_, controls, {net_, chunk.X.data}, chunk.samples, {&cotangents}, out, workspace_,
                         chunk_plan)
             .add_up();
       });
@@ -311,7 +311,7 @@ class ShardsEvaluator : public Evaluator<T> {
     const double batch_scale = scale() * static_cast<double>(all_rows_) / static_cast<double>(count);
     const ObservationGrid grid = rows_->grid();
     const Index row_size = grid.row_size(net_.outputs);
-    BatchTable<T> table(count, net_.features, grid ? grid.row_width(net_.outputs) : net_.outputs);
+    BatchTable<T> table(count, net_.row_size(), grid ? grid.row_width(net_.outputs) : net_.outputs);
     std::vector<TreeNode> nodes = sum_over_shards(shards_, rows_->count(), 0, [](Range, double*) {});
     for (TreeNode& node : nodes) node.sums.wide = table.empty_table();
     put_local_rows(controls, out.any(), batch, batch_scale, table, nodes);
@@ -326,7 +326,7 @@ class ShardsEvaluator : public Evaluator<T> {
       }
       if (out.any())
         with_given_cotangents(net_, controls, data, cotangents.data(), [&](const Cost<T>& cost) {
-          AdjointSweep<T>(net_, controls, data.X.data, count, {&cost}, out, workspace_).run();
+          AdjointSweep<T>(net_, controls, {net_, data.X.data}, count, {&cost}, out, workspace_).run();
         });
       return batch_scale * sum_in_order(table.losses);
     }

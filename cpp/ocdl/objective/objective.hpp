@@ -206,20 +206,23 @@ void add_up_losses(const Network& net, const T* controls, const Data<S>& data, c
                    bool gauss_newton = false) {
   with_loss_cost(
       net, controls, data, objective, data.scale(objective.mean), gauss_newton, [&](const Cost<T>& cost) {
-        AdjointSweep<T>(net, controls, data.X.data, data.samples, {&cost}, out, workspace, plan).add_up();
+        AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost}, out, workspace, plan)
+            .add_up();
       });
 }
 
 /// J and its derivatives: forward, losses and, where derivatives are wanted, backward, block by block.
+/// `more_cost`, unless null, adds its derivatives; its values are scaled as the losses.
 template <class T, class S>
 Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<S>& data,
                               const Objective& objective, const Derivatives<T>& derivatives,
-                              Workspace<T>& workspace, const BlockPlan& plan) {
+                              Workspace<T>& workspace, const BlockPlan& plan,
+                              const Cost<T>* more_cost = nullptr) {
   const double scale = data.scale(objective.mean);
   const Wide<T> value =
       scale * with_loss_cost(net, controls, data, objective, scale, false, [&](const Cost<T>& cost) {
-        return AdjointSweep<T>(net, controls, data.X.data, data.samples, {&cost}, derivatives, workspace,
-                               plan)
+        return AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost, more_cost},
+                               derivatives, workspace, plan)
             .run();
       });
   if (objective.regulariser.none()) return value;
@@ -230,9 +233,10 @@ Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<
 template <class T, class S>
 Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<S>& data,
                               const Objective& objective, const Derivatives<T>& derivatives,
-                              Workspace<T>& workspace) {
+                              Workspace<T>& workspace, const Cost<T>* more_cost = nullptr) {
   return value_and_derivatives<T>(net, controls, data, objective, derivatives, workspace,
-                                  plan_blocks<T>(net, data.samples, data.targets.grid.kept_per_sample(net)));
+                                  plan_blocks<T>(net, data.samples, data.targets.grid.kept_per_sample(net)),
+                                  more_cost);
 }
 
 template <class T, class S>
@@ -250,7 +254,7 @@ void predict(const Network& net, const T* controls, const Data<T>& data, T* outp
   if (!data.targets.grid)
     return forward<T>(net, controls, data.X.data, data.samples, {.outputs = outputs}, workspace);
   const ObservedOutputs<T> cost(net, controls, data.targets.times(), outputs);
-  AdjointSweep<T>(net, controls, data.X.data, data.samples, {&cost}, {}, workspace).run();
+  AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost}, {}, workspace).run();
 }
 
 /// f(cost) with the cost of given cotangents of these.
@@ -289,9 +293,10 @@ extern template class ObservedLossCost<double, double>;
 extern template class ObservedLossCost<float, float>;
 extern template double value_and_derivatives<double>(const Network&, const double*, const Data<double>&,
                                                      const Objective&, const Derivatives<double>&,
-                                                     Workspace<double>&, const BlockPlan&);
+                                                     Workspace<double>&, const BlockPlan&,
+                                                     const Cost<double>*);
 extern template double value_and_derivatives<float>(const Network&, const float*, const Data<float>&,
                                                     const Objective&, const Derivatives<float>&,
-                                                    Workspace<float>&, const BlockPlan&);
+                                                    Workspace<float>&, const BlockPlan&, const Cost<float>*);
 
 }  // namespace ocdl

@@ -20,6 +20,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
+from ocdl.model.inputs import refuse_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.model.observations import Observations
 
@@ -62,7 +63,7 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What `Network.certify` returns; printed it is a table, `ocdl.plot.certificate` draws it.
+    """The result of `Network.certify`: printed, it is a table; `ocdl.plot.certificate` draws it.
 
     Attributes
     ----------
@@ -195,6 +196,7 @@ def certify(
     >>> report.passed
     True
     """
+    refuse_inputs(net, "certify")
     objective = DEFAULT_OBJECTIVE if objective is None else objective
     if isinstance(y, Observations):
         raise ValueError(
@@ -206,7 +208,7 @@ def certify(
     whole, parts = identities.taylor_tests(case, g, rng)
     drift, by_parts = identities.product_drift(case, rng), identities.defect_by_parts(case, rng)
     limit = 100 * net.n_layers * net.stages * float(np.finfo(net.dtype).eps)
-    converging = convergence(net, u, X)
+    observed = convergence(net, u, X)
     residuals = identities.optimality_residuals(case, g)
     sensitivities = np.linalg.norm(sensitivity(net, u, X, y, objective).astype(np.float64), axis=1)
     checks = (
@@ -214,7 +216,7 @@ def certify(
         _check_at_most("drift of <p[j], v[j]> over the layers", float(drift.max()), limit),
         _check_at_most("<p[N], v[N]> - <p[0], v[0]> = sum <dJ/du, w>", by_parts, limit),
         _check_symplectic_pair(net),
-        _check_order(net, converging),
+        _check_order(net, observed),
         *(
             Check(f"norm of the gradient by {part}", value, "0 at a minimiser", None)
             for part, value in residuals.items()
@@ -222,17 +224,17 @@ def certify(
         Check("|dJ_i/dx_i|, largest", float(sensitivities.max()), "", None),
         Check("|dJ_i/dx_i|, median", float(np.median(sensitivities)), "", None),
     )
-    return Certificate(net, checks, whole, drift, limit, converging, residuals, sensitivities)
+    return Certificate(net, checks, whole, drift, limit, observed, residuals, sensitivities)
 
 
 def _taylor_checks(net: Flow, whole: Taylor, parts: Mapping[str, Taylor]) -> Iterator[Check]:
     yield _check_at_least("slope of |J(u + e w) - J(u)|", whole.slope0, 1, 0.5)
     yield _check_second_order(net, "slope of |J(u + e w) - J(u) - e <g, w>|", whole)
-    alone = {
-        part: _check_second_order(net, f"the same for {', '.join(parts)} alone, least for {part}", test)
+    by_part = {
+        part: _check_second_order(net, f"the same for {', '.join(parts)} alone, lowest for {part}", test)
         for part, test in parts.items()
     }
-    yield min(alone.values(), key=lambda check: (check.passed is not False, math.isnan(check.value), check.value))
+    yield min(by_part.values(), key=lambda check: (check.passed is not False, math.isnan(check.value), check.value))
 
 
 def _check_second_order(net: Flow, name: str, test: Taylor) -> Check:
@@ -255,14 +257,14 @@ def _check_symplectic_pair(net: Flow) -> Check:
     )
 
 
-def _check_order(net: Flow, converging: Convergence) -> Check:
+def _check_order(net: Flow, observed: Convergence) -> Check:
     name = "order of convergence of the flow"
-    if converging.reason:
-        return Check(name, math.nan, f"not measured: {converging.reason}", None)
+    if observed.reason:
+        return Check(name, math.nan, f"not measured: {observed.reason}", None)
     if ACTIVATIONS[net.activation].nonsmooth:
-        return Check(name, converging.order, "none: the field has kinks", None)
+        return Check(name, observed.order, "none: the field is nonsmooth", None)
     order = net.tableau.order
-    return _check_at_least(name, converging.order, order, min(order - 0.5, 0.85 * order))
+    return _check_at_least(name, observed.order, order, min(order - 0.5, 0.85 * order))
 
 
 def _check_at_most(name: str, value: float, limit: float) -> Check:
@@ -271,5 +273,5 @@ def _check_at_most(name: str, value: float, limit: float) -> Check:
 
 def _check_at_least(name: str, value: float, theory: int, limit: float) -> Check:
     if math.isnan(value):
-        return Check(name, value, f"{theory}, but all is below roundoff", None)
+        return Check(name, value, f"{theory}, but all values are below roundoff", None)
     return Check(name, value, f"{theory} (at least {limit:.2g})", value >= limit)

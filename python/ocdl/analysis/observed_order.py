@@ -16,7 +16,7 @@ from ocdl.model.flow import Flow
 
 SAMPLES = 50  # at most: all of them have the same order
 FINEST = 128  # times as many layers
-ENOUGH_CONTROLS = 5_000_000  # of a refined network, unless the two refinements that an order needs take more
+TARGET_CONTROLS = 5_000_000  # of a refined network, unless the two refinements that an order needs take more
 MAX_CONTROLS = 50_000_000
 SETTLED = 0.5  # by which the last two orders may differ
 CLOSE = 0.1  # fraction of the largest state: larger differences do not show the order yet
@@ -58,16 +58,16 @@ class Convergence(NamedTuple):
 def convergence(net: Flow, u: Controls, X: ArrayLike) -> Convergence:
     """Measure in float64 how flows of the same ODE converge as their steps become smaller."""
     if not net.residual:
-        return _without_order("a feed-forward network has no time")
+        return _no_order("a feed-forward network has no time")
     if net.stage_controls:
-        return _without_order("stages with controls of their own have no common ODE")
+        return _no_order("stages with controls of their own have no common ODE")
     exact = replace(net, dtype=np.dtype(np.float64), time_steps="free")
     v, rows = exact.from_vector(u.to_vector()), np.asarray(X, dtype=np.float64)[:SAMPLES]
     before = exact.final_state(v, rows)
     size = float(np.abs(before).max())
     noise = ABOVE_NOISE * float(np.finfo(np.float64).eps) * max(1.0, size)
     differences: list[float] = []
-    finest = min(FINEST, max(4, ENOUGH_CONTROLS // net.n_controls)) if 4 * net.n_controls <= MAX_CONTROLS else 1
+    finest = min(FINEST, max(4, TARGET_CONTROLS // net.n_controls)) if 4 * net.n_controls <= MAX_CONTROLS else 1
     factor = 1
     while 2 * factor <= finest:
         factor *= 2
@@ -79,14 +79,14 @@ def convergence(net: Flow, u: Controls, X: ArrayLike) -> Convergence:
         differences.append(difference)
         before = after
     layers = net.n_layers * 2 ** np.arange(len(differences))
-    found = np.array(differences)
-    if len(found) < 2:
-        return Convergence(layers, found, math.nan, "the flow is exact to roundoff, or too large to refine")
-    orders = np.log2(found[:-1] / found[1:])
-    if orders[-1] < -SETTLED / 2 or np.ptp(orders[-2:]) > SETTLED or found[-1] > CLOSE * size:
-        return Convergence(layers, found, math.nan, f"it has not settled at {layers[-1]} layers")
-    return Convergence(layers, found, float(orders[-1]), "")
+    values = np.array(differences)
+    if len(values) < 2:
+        return Convergence(layers, values, math.nan, "the flow is exact to roundoff, or too large to refine")
+    orders = np.log2(values[:-1] / values[1:])
+    if orders[-1] < -SETTLED / 2 or np.ptp(orders[-2:]) > SETTLED or values[-1] > CLOSE * size:
+        return Convergence(layers, values, math.nan, f"it has not settled at {layers[-1]} layers")
+    return Convergence(layers, values, float(orders[-1]), "")
 
 
-def _without_order(reason: str) -> Convergence:
+def _no_order(reason: str) -> Convergence:
     return Convergence(np.empty(0, np.int64), np.empty(0), math.nan, reason)

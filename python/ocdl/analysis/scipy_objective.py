@@ -31,6 +31,7 @@ class ScipyObjective:
     y : ndarray or Observations
     objective : Objective
     sample_weight : ndarray of shape (samples,) or None
+    inputs : array_like or None
         The arguments of `Network.scipy_objective`.
 
     Examples
@@ -50,6 +51,7 @@ class ScipyObjective:
     y: Any
     objective: Objective
     sample_weight: FloatArray | None
+    inputs: ArrayLike | None = None
 
     def fun(self, u: ArrayLike | Controls) -> tuple[float, FloatArray]:
         """Return J and its gradient: what ``scipy.optimize.minimize(J.fun, u0, jac=True)`` takes.
@@ -81,7 +83,12 @@ class ScipyObjective:
         (True, (38,))
         """
         J, g = self.net.value_and_grad(
-            self._controls(u, "u"), self.X, self.y, self.objective, sample_weight=self.sample_weight
+            self._controls(u, "u"),
+            self.X,
+            self.y,
+            self.objective,
+            sample_weight=self.sample_weight,
+            inputs=self.inputs,
         )
         return J, g.to_vector().astype(np.float64, copy=False)
 
@@ -180,10 +187,10 @@ class ScipyObjective:
     def _operator(self, u: ArrayLike | Controls, curvature: str) -> Any:
         from scipy.sparse.linalg import LinearOperator
 
-        at = self._controls(u, "u").copy()  # a copy: the operator stays the matrix at this u
+        point = self._controls(u, "u").copy()  # a copy: the operator stays the matrix at this u
 
         def product(du: FloatArray) -> FloatArray:
-            return self._product(at, du, curvature)
+            return self._product(point, du, curvature)
 
         n = self.net.n_controls
         return LinearOperator((n, n), matvec=product, rmatvec=product, dtype=np.dtype(np.float64))
@@ -191,7 +198,7 @@ class ScipyObjective:
     def _product(self, u: Controls, du: ArrayLike | Controls, curvature: str) -> FloatArray:
         direction = du if isinstance(du, Controls) else self._controls(np.ravel(du), "du")
         product = self.net._curvature_product(
-            u, self.X, self.y, self.objective, direction, self.sample_weight, curvature
+            u, self.X, self.y, self.objective, direction, self.sample_weight, curvature, self.inputs
         )
         return product.to_vector().astype(np.float64, copy=False)
 
@@ -209,6 +216,7 @@ def scipy_objective(
     objective: Objective | None = None,
     *,
     sample_weight: ArrayLike | None = None,
+    inputs: ArrayLike | None = None,
 ) -> ScipyObjective:
     """Return the objective as a function of a vector, for the optimisers and the linear algebra of SciPy.
 
@@ -220,6 +228,8 @@ def scipy_objective(
     objective : Objective, optional
         Default: ``Objective()``.
     sample_weight : array_like of shape (samples,), optional
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `Network.forward`.
         All are checked once, and not copied where they are arrays of the network's number type.
 
     Returns
@@ -252,10 +262,10 @@ def scipy_objective(
     True
     """
     objective = DEFAULT_OBJECTIVE if objective is None else objective
-    rows = net._samples(X)
+    rows = net._samples(net._joined(X, inputs))[:, : net.n_features]
     net._require_fit(objective)
     targets = validated_targets(net, objective._loss, y, len(rows))
     if isinstance(y, Observations):
         targets = y  # which keeps what was checked
     weights = validation.weights(sample_weight, len(rows), net.dtype, mean=objective.reduction == "mean")
-    return ScipyObjective(net, rows, targets, objective, weights)
+    return ScipyObjective(net, rows, targets, objective, weights, inputs)

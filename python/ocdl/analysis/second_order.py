@@ -25,13 +25,14 @@ def hessian_product(
     *,
     du: Controls,
     sample_weight: ArrayLike | None = None,
+    inputs: ArrayLike | None = None,
 ) -> Controls:
     """Return the Hessian of J at u times the direction `du`.
 
     Exact: the derivative of the gradient along `du`, by one forward and one adjoint sweep in dual numbers. It takes
-    about three times as long as `value_and_grad`. Penalties and kinks of activations count with a second
-    derivative of 0 where they have none. The steps of a network with fixed steps are no variables: ``du.h`` is
-    ignored, and that part of the product is 0. Networks of float32 are computed in float64.
+    about three times as long as `value_and_grad`. Where a penalty or an activation is nonsmooth, its second derivative
+    counts as 0. Fixed time steps are no variables: ``du.h`` is ignored, and that part of the product is 0. Networks of
+    float32 are computed in float64.
 
     Parameters
     ----------
@@ -44,6 +45,8 @@ def hessian_product(
     du : Controls
         The direction.
     sample_weight : array_like of shape (samples,), optional
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `Network.forward`.
 
     Returns
     -------
@@ -68,7 +71,7 @@ def hessian_product(
     >>> bool(np.isclose(w.dot(Hv), v.dot(Hw), rtol=1e-12))
     True
     """
-    return net._curvature_product(u, X, y, objective, du, sample_weight, "hessian")
+    return net._curvature_product(u, X, y, objective, du, sample_weight, "hessian", inputs)
 
 
 def gauss_newton_product(
@@ -80,6 +83,7 @@ def gauss_newton_product(
     *,
     du: Controls,
     sample_weight: ArrayLike | None = None,
+    inputs: ArrayLike | None = None,
 ) -> Controls:
     """Return the Gauss-Newton matrix of J at u times the direction `du`.
 
@@ -101,6 +105,8 @@ def gauss_newton_product(
     du : Controls
         The direction.
     sample_weight : array_like of shape (samples,), optional
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `Network.forward`.
 
     Returns
     -------
@@ -124,7 +130,7 @@ def gauss_newton_product(
     >>> v.dot(net.gauss_newton_product(u, X, y, objective, du=v)) >= 0
     True
     """
-    return net._curvature_product(u, X, y, objective, du, sample_weight, "gauss_newton")
+    return net._curvature_product(u, X, y, objective, du, sample_weight, "gauss_newton", inputs)
 
 
 def hamiltonian_hessian(

@@ -12,6 +12,7 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
+from ocdl.model.inputs import refuse_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective, predict_class
 from ocdl.model.observations import Observations
 
@@ -52,9 +53,9 @@ class MinimalPerturbation:
         return f"<MinimalPerturbation: {self._summary()}>"
 
     def _summary(self) -> str:
-        found = np.isfinite(self.distance)
-        nearest = f", the nearest at {self.distance[found].min():.3g}" if found.any() else ""
-        return f"{found.sum()} of {len(found)} predictions can be changed{nearest}"
+        result = np.isfinite(self.distance)
+        nearest = f", the nearest at {self.distance[result].min():.3g}" if result.any() else ""
+        return f"{result.sum()} of {len(result)} predictions can be changed{nearest}"
 
 
 def sensitivity(
@@ -93,6 +94,7 @@ def sensitivity(
     >>> u = net.init(random_state=0)
     >>> most_sensitive = np.argmax(np.linalg.norm(net.sensitivity(u, X, y), axis=1))
     """
+    refuse_inputs(net, "sensitivity")
     each = replace(DEFAULT_OBJECTIVE if objective is None else objective, reduction="sum", penalties=())
     rows = net._samples(X)
     if isinstance(y, Observations):
@@ -143,6 +145,7 @@ def minimal_perturbation(
     >>> net.minimal_perturbation(u, [[0.25], [-3.0]]).distance.round(5).tolist()
     [0.25, inf]
     """
+    refuse_inputs(net, "minimal_perturbation")
     rows = validation.samples(X, net.n_features, net.dtype)
     radius, tol = validation.positive(radius, "radius"), validation.positive(tol, "tol")
     steps = validation.integer(steps, "steps", minimum=1)
@@ -154,17 +157,17 @@ def minimal_perturbation(
         return result
 
     def is_changed(which: LabelArray, distance: FloatArray) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = predict_class(net.predict(u, move(which, distance))) != before[which]
-        return found
+        result: NDArray[np.bool_] = predict_class(net.predict(u, move(which, distance))) != before[which]
+        return result
 
     high = np.full(len(rows), math.inf)
     waiting = np.flatnonzero(direction.any(axis=1))
     for step in range(1, steps + 1):
         if len(waiting) == 0:
             break
-        found = is_changed(waiting, np.full(len(waiting), radius * step / steps))
-        high[waiting[found]] = radius * step / steps
-        waiting = waiting[~found]
+        result = is_changed(waiting, np.full(len(waiting), radius * step / steps))
+        high[waiting[result]] = radius * step / steps
+        waiting = waiting[~result]
     flipped = np.flatnonzero(np.isfinite(high))
     low = high[flipped] - radius / steps
     halvings = min(math.ceil(-math.log2(tol) - math.log2(steps)), MAX_HALVINGS)

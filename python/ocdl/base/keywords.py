@@ -13,12 +13,12 @@ Called = TypeVar("Called", bound=Callable[..., Any])
 
 
 def known_keywords(
-    instead: Mapping[str, str] = NO_ALIASES, *, also: Callable[..., Any] | None = None
+    suggestions: Mapping[str, str] = NO_ALIASES, *, forwards_to: Callable[..., Any] | None = None
 ) -> Callable[[Called], Called]:
     """Return a decorator for functions and classes whose calls refuse unknown keywords with a suggestion.
 
     ``train(optimizer=...)`` raises ``TypeError: train() got an unexpected keyword argument 'optimizer'; did you mean
-    'optimiser'?``. Signature, name and docstring stay what they are.
+    'optimiser'?``. The decorator keeps signature, name and docstring.
 
     Parameters
     ----------
@@ -31,24 +31,28 @@ def known_keywords(
     def decorate(called: Called) -> Called:
         if isinstance(called, type):
             kind = cast(Any, called)
-            kind.__init__ = _check_calls(kind.__init__, instead, also)
+            kind.__init__ = _check_calls(kind.__init__, suggestions, forwards_to)
             return called
-        return cast(Called, _check_calls(called, instead, also))
+        return cast(Called, _check_calls(called, suggestions, forwards_to))
 
     return decorate
 
 
 def _check_calls(
-    function: Callable[..., Any], instead: Mapping[str, str], also: Callable[..., Any] | None
+    function: Callable[..., Any], suggestions: Mapping[str, str], forwards_to: Callable[..., Any] | None
 ) -> Callable[..., Any]:
-    known = dict.fromkeys([*_list_keywords(function), *(_list_keywords(also) if also else ())])
+    known = dict.fromkeys([*_list_keywords(function), *(_list_keywords(forwards_to) if forwards_to else ())])
 
     @wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         for keyword in keywords:
             if keyword not in known:
                 name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
-                hint = f"; did you mean {instead[keyword]!r}?" if keyword in instead else suggestion(keyword, known)
+                hint = (
+                    f"; did you mean {suggestions[keyword]!r}?"
+                    if keyword in suggestions
+                    else suggestion(keyword, known)
+                )
                 raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}{hint}")
         return function(*args, **keywords)
 

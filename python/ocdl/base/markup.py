@@ -42,12 +42,12 @@ def definition_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
     return f"<table><caption>{escape(title)}</caption><tbody>{body}</tbody></table>"
 
 
-def picture(drawn: str, described: str, height: int) -> str:
+def picture(content: str, description: str, height: int) -> str:
     """Return an SVG picture with a description for screen readers."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-label="{escape(described)}" style="max-width: 100%; height: auto; color: inherit">'
-        f"{drawn}</svg>"
+        f'role="img" aria-label="{escape(description)}" style="max-width: 100%; height: auto; color: inherit">'
+        f"{content}</svg>"
     )
 
 

@@ -10,20 +10,20 @@ NEGLIGIBLE = 2**27  # bytes; smaller amounts are not compared with the free memo
 UNITS = ("MB", "GB", "TB", "PB", "EB")
 
 
-def require_memory(what: str, parts: Mapping[str, float]) -> None:
-    """Raise a MemoryError that names the largest parts if these parts, in bytes, exceed the free memory.
+def require_memory(what: str, sizes: Mapping[str, float]) -> None:
+    """Raise a MemoryError that names the largest amounts if these amounts, in bytes, exceed the free memory.
 
     ``the states of the samples at every layer would take 23.1 GB, and 18 GB are free``
     """
-    total = sum(parts.values())
+    total = sum(sizes.values())
     if total < NEGLIGIBLE:
         return
     free = _core.available_memory()
     if total <= free:
         return
-    names = sorted(parts, key=lambda name: -parts[name])
-    largest = [f"{format_bytes(parts[name])} {name}" for name in names if parts[name] > total / 20]
-    dominant = f": {', '.join(largest)}" if len(parts) > 1 else ""
+    names = sorted(sizes, key=lambda name: -sizes[name])
+    largest = [f"{format_bytes(sizes[name])} {name}" for name in names if sizes[name] > total / 20]
+    dominant = f": {', '.join(largest)}" if len(sizes) > 1 else ""
     raise MemoryError(f"{what} would take {format_bytes(total)}{dominant}; {format_bytes(free)} are free")
 
 

@@ -17,10 +17,10 @@ _thread_state = threading.local()
 def set_num_threads(k: int) -> None:
     """Let ocdl use at most `k` threads.
 
-    Samples are cut into blocks by the size of the problem alone, and J(u) and its gradient are the sums over the blocks
-    in their order. So no bit of a result depends on `k`, nor on how many of the `k` threads an evaluation takes: as
-    many as pay. No other library is affected. A forked child stays at one thread, even if more are set there, because
-    OpenMP's threads do not survive a fork.
+    Samples are cut into blocks by the size of the problem alone, and J(u) and its gradient are sums over the blocks in
+    a fixed order. So no bit of a result depends on `k`, or on how many of the `k` threads an evaluation uses: as many
+    as make it faster. Other libraries are not affected. A forked child process stays at one thread, even if you set
+    more there, because OpenMP's threads do not survive a fork.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ def set_num_threads(k: int) -> None:
 
 
 def get_num_threads() -> int:
-    """Return how many threads ocdl may use: what was set, else OpenMP's limit (OMP_NUM_THREADS, else the cores).
+    """Return how many threads ocdl may use: the number set, else OpenMP's limit (OMP_NUM_THREADS, else the cores).
 
-    A core that was built without OpenMP, as `build_info` says, computes with one thread whatever is set.
+    A core that was built without OpenMP (see `build_info`) always computes with one thread.
 
     Returns
     -------

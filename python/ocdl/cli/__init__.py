@@ -18,7 +18,7 @@ from ocdl.cli import demo, export, info, inspect, playground, predict, reproduce
 from ocdl.cli._help import HelpFormatter
 from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._limit import require_room
-from ocdl.cli._output import FailedError, UserError, printable
+from ocdl.cli._output import FailedError, UserError, escape_unprintable
 from ocdl.storage.container import ModelFileError
 from ocdl.tables.frame import TableError
 
@@ -31,7 +31,7 @@ examples:
   ocdl train --data spiral --out spiral.ocdl
   ocdl predict spiral.ocdl points.csv
   ocdl score iris.ocdl new.csv"""
-OPTIONS_OF_OTHERS = {
+FOREIGN_OPTIONS = {
     "output": "--out",
     "input": "--data",
     "label": "--target",
@@ -53,20 +53,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         code = BROKEN_PIPE
     except KeyboardInterrupt as interrupt:
-        _complain(str(interrupt) or "interrupted")
+        _print_error(str(interrupt) or "interrupted")
         code = INTERRUPTED
     except FailedError as error:
-        _complain(str(error))
+        _print_error(str(error))
         code = FAILED
     except (UserError, ModelFileError, TableError) as error:
-        _complain(f"error: {error}")
+        _print_error(f"error: {error}")
         code = MISTAKE
     except OSError as error:
-        named = f": {os.fsdecode(error.filename)!r}" if isinstance(error.filename, (str, bytes)) else ""
-        _complain(f"error: {error.strerror or error}{named}")
+        name = f": {os.fsdecode(error.filename)!r}" if isinstance(error.filename, (str, bytes)) else ""
+        _print_error(f"error: {error.strerror or error}{name}")
         code = MISTAKE
     except MemoryError as error:
-        _complain(f"error: not enough memory: {str(error) or f'{format_bytes(_core.available_memory())} are left'}")
+        _print_error(f"error: not enough memory: {str(error) or f'{format_bytes(_core.available_memory())} are left'}")
         code = MISTAKE
     _abandon_stdout_if_it_is_broken()
     return code
@@ -87,12 +87,12 @@ def _run(argv: Sequence[str] | None) -> int:
 class _Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse unknown options in the parser of the command, so that its own options can be suggested."""
-        found, unknown = super().parse_known_args(args, namespace)
+        known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             option = unknown[0].partition("=")[0]
-            hint = suggestion(option, self._option_string_actions, OPTIONS_OF_OTHERS)
+            hint = suggestion(option, self._option_string_actions, FOREIGN_OPTIONS)
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
-        return found, unknown
+        return known, unknown
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see {self.prog} --help")
@@ -113,8 +113,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _complain(message: str) -> None:
-    print("ocdl:", printable(" ".join(message.splitlines())), file=sys.stderr)
+def _print_error(message: str) -> None:
+    print("ocdl:", escape_unprintable(" ".join(message.splitlines())), file=sys.stderr)
 
 
 def _escape_what_cannot_be_written() -> None:
@@ -125,7 +125,7 @@ def _escape_what_cannot_be_written() -> None:
 
 
 def _abandon_stdout_if_it_is_broken() -> None:
-    """Prevent a second error when Python flushes a broken stdout on exit."""
+    """Replace a broken stdout, so that Python raises no second error when it flushes it on exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""The checks of ``ocdl selftest``: each returns a short finding, or raises an error."""
+"""The checks of ``ocdl selftest``: each returns one line about what it measured, or raises an error."""
 
 from __future__ import annotations
 
@@ -126,14 +126,14 @@ def training() -> str:
     net = Network(2, 10, time_steps="simplex", augment=1)
     start = net.init(random_state=0)
 
-    def trained(iterations: int, **files: Any) -> ocdl.Result:
+    def train(iterations: int, **files: Any) -> ocdl.Result:
         return ocdl.train(net, start, X, y, optimiser=ocdl.LBFGS(), max_iter=iterations, **files)
 
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "checkpoint.ocdl")
-        whole = trained(400)
-        trained(100, checkpoint=path)
-        resumed = trained(400, checkpoint=ocdl.Checkpoint(path, resume=True))
+        whole = train(400)
+        train(100, checkpoint=path)
+        resumed = train(400, checkpoint=ocdl.Checkpoint(path, resume=True))
     if not same_bits(whole.controls, resumed.controls):
         raise CheckError("a resumed training ends with other controls than an uninterrupted one")
     arms = np.where(y == 1, "one arm", "the other")
@@ -163,7 +163,7 @@ def files() -> str:
         try:
             ocdl.load(path)
         except ocdl.ModelFileError:
-            return "the same bits after a round trip; a flipped bit is noticed"
+            return "the same bits after a round trip; a flipped bit is detected"
     raise CheckError("a file with a flipped bit was read without an error")
 
 

@@ -36,7 +36,7 @@ NETWORKS = (
 
 @dataclass(frozen=True)
 class Demo:
-    """What was learned, from what: the networks and their trainings by name."""
+    """The networks and their trainings by name, and the data."""
 
     networks: dict[str, Network]
     results: dict[str, Result]

@@ -1,4 +1,4 @@
-"""Ctrl-C on the command line: it ends a training and keeps its result, and it is never swallowed."""
+"""Ctrl-C on the command line: it ends a training, whose result is kept, and no library can swallow it."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ Result = TypeVar("Result")
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, after the results were written; the message says which."""
+    """Ctrl-C after results were written; the message says which."""
 
 
-class Pressed:
-    """Whether Ctrl-C was pressed; called by a training, which then ends."""
+class InterruptFlag:
+    """Whether Ctrl-C was pressed; as the callback of a training it ends the training then."""
 
     def __init__(self) -> None:
-        self.is_pressed = False
+        self.is_set = False
 
     def __call__(self, _: object) -> bool:
-        return self.is_pressed
+        return self.is_set
 
 
 @contextmanager
-def ending_the_training(*, is_root: bool = True) -> Iterator[Pressed]:
-    """Let the first Ctrl-C end a training after its iteration; the second one is as always.
+def end_training_on_interrupt(*, is_root: bool = True) -> Iterator[InterruptFlag]:
+    """Let the first Ctrl-C end a training after the current iteration; the second raises KeyboardInterrupt.
 
-    Of several ranks only the root handles it; the others ignore the signal.
+    With several ranks only the root handles the signal; the others ignore it.
     """
-    pressed = Pressed()
+    interrupt_flag = InterruptFlag()
 
     def note(number: int, frame: Any) -> None:
-        if pressed.is_pressed:
+        if interrupt_flag.is_set:
             raise KeyboardInterrupt
-        pressed.is_pressed = True
-        print("ocdl: ending the training; Ctrl-C once more gives up what has been learned", file=sys.stderr)
+        interrupt_flag.is_set = True
+        print("ocdl: ending the training; press Ctrl-C again to discard what has been learned", file=sys.stderr)
 
     if threading.current_thread() is not threading.main_thread():
-        yield pressed
+        yield interrupt_flag
         return
     before: Callable[..., Any] | int | None = signal.signal(signal.SIGINT, note if is_root else signal.SIG_IGN)
     try:
-        yield pressed
+        yield interrupt_flag
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -61,7 +61,7 @@ def reraise_swallowed_interrupts(function: Callable[Arguments, Result]) -> Calla
     cell, and expects that ValueError. NumPy clears every exception while it compares a dtype with one of pandas. The
     parser of pandas turns a KeyboardInterrupt of the stream that it reads into an error of its own.
 
-    The wrapper does nothing in other threads than the main one, where Python raises no KeyboardInterrupt, and where
+    The wrapper does nothing in threads other than the main one, in which Python raises no KeyboardInterrupt, and if
     the handler of the signal is not a Python function.
     """
 

@@ -1,4 +1,4 @@
-"""Whether a command was started on several ranks, by mpiexec or srun."""
+"""Commands that mpiexec or srun starts on several ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNTS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def world() -> Any:
-    """Return the communicator of all ranks; None where there is one process."""
+    """Return the communicator of all ranks, or None if there is one process."""
     n_launched = max((int(count) for name in COUNTS if (count := os.environ.get(name, "")).isdecimal()), default=1)
     if n_launched < 2:
         return None
@@ -38,7 +38,7 @@ def world() -> Any:
 
 
 @contextmanager
-def reporting_on_root(communicator: Any) -> Iterator[bool]:
+def report_on_root(communicator: Any) -> Iterator[bool]:
     """Report errors of all ranks on the root only; yield whether this is the root."""
     is_root = communicator is None or communicator.rank == 0
     try:

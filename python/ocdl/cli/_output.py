@@ -1,4 +1,4 @@
-"""What all commands share: reporting mistakes and writing results."""
+"""Functions that all commands share: options, messages, tables of text and output files."""
 
 from __future__ import annotations
 
@@ -49,45 +49,45 @@ def add_command(
 
 def add_seed(parser: argparse._ActionsContainer) -> None:
     """Add the option ``--seed``."""
-    seed = whole_number(0, 2**32 - 1)
+    seed = integer_parser(0, 2**32 - 1)
     parser.add_argument(
         "--seed", default=0, type=seed, metavar="N", help="the seed of all random numbers; default: %(default)s"
     )
 
 
-def shows_progress(arguments: argparse.Namespace) -> bool:
+def has_progress_bar(arguments: argparse.Namespace) -> bool:
     """Return whether to show progress: stderr is a terminal, and neither --quiet nor --json is given."""
     return not getattr(arguments, "quiet", False) and not arguments.json and sys.stderr.isatty()
 
 
 def print_warnings(caught: Iterable[warnings.WarningMessage]) -> None:
-    """Write each warning as one line to stderr, none of them twice."""
+    """Write each distinct warning as one line to stderr."""
     texts = (" ".join(str(warning.message).splitlines()) for warning in caught)
     for message in dict.fromkeys(text.replace(PYTHON_SCALING, "leave out --no-scaling") for text in texts):
-        print(f"ocdl: warning: {printable(message)}", file=sys.stderr)
+        print(f"ocdl: warning: {escape_unprintable(message)}", file=sys.stderr)
 
 
-def whole_number(least: int, greatest: int) -> Callable[[str], int]:
+def integer_parser(minimum: int, maximum: int) -> Callable[[str], int]:
     """Return the parser of an option that is a whole number in a range."""
 
     def read(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= greatest:
-            raise argparse.ArgumentTypeError(f"must be a whole number from {least} to {greatest}, got {text!r}")
+        if not text.isdecimal() or not minimum <= int(text) <= maximum:
+            raise argparse.ArgumentTypeError(f"must be a whole number from {minimum} to {maximum}, got {text!r}")
         return int(text)
 
     return read
 
 
-def name_among(known: Iterable[str], aliases: Mapping[str, str] = NO_ALIASES) -> Callable[[str], str]:
+def name_parser(known: Iterable[str], aliases: Mapping[str, str] = NO_ALIASES) -> Callable[[str], str]:
     """Return the parser of an option that is one of these names, in any spelling that `validation.choice` accepts."""
     names = list(known)
 
     def read(text: str) -> str:
-        found = resolve_name(text, names, aliases)
-        if found is None:
+        name = resolve_name(text, names, aliases)
+        if name is None:
             hint = suggestion(text, names, aliases)
             raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(names)}){hint}")
-        return found
+        return name
 
     return read
 
@@ -97,20 +97,20 @@ def json_text(value: object) -> str:
     return json.dumps(value, allow_nan=False)
 
 
-def aligned(lines: dict[str, object]) -> str:
-    """Return lines of names and values, with the values in a column; in a narrow terminal, each below its name."""
+def align(lines: dict[str, object]) -> str:
+    """Return lines of names and values, with the values in a column, or below their names in a narrow terminal."""
     width = max(map(len, lines)) + 2
-    shown = {name: printable(str(value)) for name, value in lines.items()}
-    room = terminal_width()
-    if room >= WIDE or all(width + len(value) <= room for value in shown.values()):
-        return "\n".join(f"{name:<{width}}{value}" for name, value in shown.items())
-    return "\n".join(f"{_indented(name)}\n{wrapped(value, '  ')}" for name, value in shown.items())
+    texts = {name: escape_unprintable(str(value)) for name, value in lines.items()}
+    available = terminal_width()
+    if available >= WIDE or all(width + len(value) <= available for value in texts.values()):
+        return "\n".join(f"{name:<{width}}{value}" for name, value in texts.items())
+    return "\n".join(f"{_wrap_name(name)}\n{wrap_text(value, '  ')}" for name, value in texts.items())
 
 
-def _indented(name: str) -> str:
+def _wrap_name(name: str) -> str:
     """Return a name, which may be indented, wrapped to the terminal."""
     text = name.lstrip()
-    return wrapped(text, name[: len(name) - len(text)])
+    return wrap_text(text, name[: len(name) - len(text)])
 
 
 def terminal_width() -> int:
@@ -118,22 +118,22 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((sys.maxsize, 0)).columns
 
 
-def wrapped(text: str, indent: str) -> str:
+def wrap_text(text: str, indent: str) -> str:
     """Return a text, wrapped to the width of the terminal; words that are longer are not broken."""
-    room = terminal_width()
-    if len(indent) + len(text) <= room:
+    width = terminal_width()
+    if len(indent) + len(text) <= width:
         return indent + text
     return textwrap.fill(
-        text, room, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 
 
-def printable(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """Escape unprintable characters as Python does, so that a text cannot contain control sequences."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def in_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table; all columns but the first are aligned right. If a line is too long, each row becomes a list."""
     lines = [header, *rows]
     widths = [max(len(line[j]) for line in lines) for j in range(len(header))]
@@ -141,11 +141,11 @@ def in_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         names = [f"  {name:<{max(map(len, header[1:]))}}" for name in header[1:]]
         blocks = [
             "\n".join(
-                [wrapped(row[0], ""), *(f"{name}  {cell}" for name, cell in zip(names, row[1:], strict=True) if cell)]
+                [wrap_text(row[0], ""), *(f"{name}  {cell}" for name, cell in zip(names, row[1:], strict=True) if cell)]
             )
             for row in rows
         ]
-        return "\n".join([wrapped(header[0], ""), *blocks] if header[0] else blocks)
+        return "\n".join([wrap_text(header[0], ""), *blocks] if header[0] else blocks)
     return "\n".join(
         "  ".join([line[0].ljust(widths[0]), *(cell.rjust(widths[j]) for j, cell in enumerate(line[1:], 1))]).rstrip()
         for line in lines
@@ -180,7 +180,7 @@ def require_folder_for(folder: str, *names: str) -> None:
 
 
 @contextmanager
-def reporting_output_state(path: str | None) -> Iterator[None]:
+def report_output_state(path: str | None) -> Iterator[None]:
     """Add to the message of Ctrl-C whether the output file was written; the file is never incomplete."""
     before = _stamp(path)
     try:

@@ -1,4 +1,4 @@
-"""``ocdl train`` on a table in several files, of which every rank reads its own rows."""
+"""``ocdl train`` on a table in several Parquet files; each rank reads its own rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocdl.base.validation import FloatArray, LabelArray
-from ocdl.cli._fitting import checkpoint_of, estimator_of, save
-from ocdl.cli._interrupts import ending_the_training, reraise_swallowed_interrupts
+from ocdl.cli._fitting import make_checkpoint, make_estimator, save
+from ocdl.cli._interrupts import end_training_on_interrupt, reraise_swallowed_interrupts
 from ocdl.cli._output import UserError
 from ocdl.cli._samples import Samples, select_samples
 from ocdl.cli._scores import SMALLEST_PROBABILITY
@@ -30,8 +30,8 @@ NEED_ALL_ROWS = ("cv", "patience", "test", "weights", "class_weight")  # options
 def train_on_files(arguments: argparse.Namespace, communicator: Any, test_size: float) -> dict[str, Any]:
     """Train on all ranks, write the model on the root, and return the report.
 
-    The encoding is learned from a sample of the rows, which every rank reads; rows are not merged. So the model has the
-    same bits for any number of ranks.
+    The encoding is fitted to a sample of the rows, which every rank reads, and equal rows are not merged, so that the
+    model has the same bits for any number of ranks.
     """
     if not arguments.data.lower().endswith(PARQUET):
         raise UserError(
@@ -41,14 +41,14 @@ def train_on_files(arguments: argparse.Namespace, communicator: Any, test_size: 
     for option in NEED_ALL_ROWS:
         if getattr(arguments, option) is not None:
             name = option.replace("_", "-")
-            raise UserError(f"--{name} needs all rows in one place, and here they are in several files; leave it out")
+            raise UserError(f"--{name} needs all rows in one file, but --data names several; leave it out")
     if arguments.alpha == "cv":
-        raise UserError("--alpha cv needs all rows in one place, and here they are in several files; give a number")
+        raise UserError("--alpha cv needs all rows in one file, but --data names several; give a number")
     with join_ranks(communicator) as ranks:
         table = reraise_swallowed_interrupts(ParquetTable.peek)(arguments.data)
         data = _EncodedTable.fit(table, arguments)
-        share = test_size if arguments.test_size is None else arguments.test_size
-        return _train(data, _split(data.table.n_rows, share, arguments.seed), arguments, ranks, communicator)
+        test_fraction = test_size if arguments.test_size is None else arguments.test_size
+        return _train(data, _split(data.table.n_rows, test_fraction, arguments.seed), arguments, ranks, communicator)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class _EncodedTable:
 
     @reraise_swallowed_interrupts
     def read(self, rows: LabelArray) -> tuple[FloatArray, NDArray[Any]]:
-        """Return the numbers and the targets of rows in their order, which lie close together."""
+        """Return the encoded columns and the targets of these rows, which are sorted and lie close together."""
         if not len(rows):
             return np.zeros((0, self.encoding.n_inputs)), self.sample.targets[:0]
         first, end = int(rows[0]), int(rows[-1]) + 1
@@ -93,16 +93,16 @@ class _EncodedTable:
 def _require_targets(samples: Samples) -> Samples:
     if samples.n_left_out:
         missing = sorted({*range(len(samples.frame))} - {*samples.rows.tolist()})[0]
-        reason = "the target is missing; a table in several files needs one in every row"
+        reason = "the target is missing; in a table in several files every row must have one"
         raise samples.frame.error(missing, samples.target, reason)
     return samples
 
 
-def _split(n_rows: int, share: float, seed: int) -> tuple[LabelArray, LabelArray]:
-    """Return the numbers of the rows to train on and of those held out, drawn from all by one seed."""
-    held_out = math.ceil(share * n_rows)
+def _split(n_rows: int, test_fraction: float, seed: int) -> tuple[LabelArray, LabelArray]:
+    """Return the indices of the rows to train on and of those held out, drawn at random."""
+    held_out = math.ceil(test_fraction * n_rows)
     if held_out >= n_rows:
-        raise UserError(f"--test-size {share:g} of {n_rows} rows leaves none to train on")
+        raise UserError(f"--test-size {test_fraction:g} of {n_rows} rows leaves none to train on")
     order = np.random.default_rng(seed).permutation(n_rows)
     return np.sort(order[held_out:]), np.sort(order[:held_out])
 
@@ -115,75 +115,75 @@ def _train(
     communicator: Any,
 ) -> dict[str, Any]:
     training, held_out = split
-    mine = training[row_range(ranks.rank, ranks.size, len(training))]
-    others = held_out[len(held_out) * ranks.rank // ranks.size : len(held_out) * (ranks.rank + 1) // ranks.size]
-    X, y = data.read(mine)
+    local_rows = training[row_range(ranks.rank, ranks.size, len(training))]
+    local_test = held_out[len(held_out) * ranks.rank // ranks.size : len(held_out) * (ranks.rank + 1) // ranks.size]
+    X, y = data.read(local_rows)
     sample = data.sample
-    estimator = estimator_of(arguments, X.shape[1])
+    estimator = make_estimator(arguments, X.shape[1])
     estimator.verbose = estimator.verbose if ranks.is_root else 0
     from ocdl.estimator.targets import ClassTargets
 
     known = None if arguments.regression else ClassTargets(_classes([sample.targets, y], ranks))
     start = time.perf_counter()
-    with ending_the_training(is_root=ranks.is_root) as pressed:
+    with end_training_on_interrupt(is_root=ranks.is_root) as flag:
         try:
             probe = data.encoding.transform(sample.frame), sample.targets
-            plan = replace(estimator._plan_on_ranks(probe, known, X, y, len(training), communicator), callback=pressed)
+            plan = replace(estimator._plan_on_ranks(probe, known, X, y, len(training), communicator), callback=flag)
             if ranks.is_root:
-                plan = replace(plan, checkpoint=checkpoint_of(arguments))
+                plan = replace(plan, checkpoint=make_checkpoint(arguments))
             estimator._fit(plan)
         except (FloatingPointError, ValueError) as error:
             raise UserError(str(error)) from error
     seconds = time.perf_counter() - start
     model = TableModel(estimator, data.encoding)
-    facts: dict[str, Any] = {"rows_without_target": 0, "train_samples": len(training), "test_samples": len(held_out)}
-    for name, (values, targets) in (("train", (X, y)), ("test", data.read(others))):
-        found = _scores(model, values, targets, ranks)
-        facts |= {f"{name}_{score}": value for score, value in found.items()}
+    report: dict[str, Any] = {"rows_without_target": 0, "train_samples": len(training), "test_samples": len(held_out)}
+    for name, (values, targets) in (("train", (X, y)), ("test", data.read(local_test))):
+        scores = _scores(model, values, targets, ranks)
+        report |= {f"{name}_{score}": value for score, value in scores.items()}
     if ranks.is_root:
         save(model, arguments.out)
-    return facts | {
+    return report | {
         "loss": float(estimator.history_.loss[-1]),
         "iterations": int(estimator.n_iter_),
         "status": estimator.status_.value,
         "seconds": round(seconds, 3),
         "out": arguments.out,
-        "interrupted": pressed.is_pressed,
+        "interrupted": flag.is_set,
     }
 
 
 def _classes(labels: list[NDArray[Any]], ranks: Ranks) -> NDArray[Any]:
     """Return the classes of all rows of all ranks."""
-    own = [np.unique(some) for some in labels if len(some)]
-    found = [some for classes in ranks.allgather(own) for some in classes]
-    if len({some.dtype.kind for some in found}) > 1:
+    local_classes = [np.unique(column) for column in labels if len(column)]
+    all_classes = [column for columns in ranks.allgather(local_classes) for column in columns]
+    if len({column.dtype.kind for column in all_classes}) > 1:
         raise UserError("the labels are whole numbers in some files and texts in others; all must be of one kind")
-    return np.unique(np.concatenate(found))
+    return np.unique(np.concatenate(all_classes))
 
 
 def _scores(model: TableModel, X: FloatArray, y: NDArray[Any], ranks: Ranks) -> dict[str, float]:
-    """Return how well the model predicts rows of all ranks, as `scores` does; nothing where there are none."""
+    """Return the scores of the model on the rows of all ranks, as `evaluate` does; empty if there are no rows."""
     sums = np.sum(ranks.allgather(_sums(model, X, y)), axis=0)
     if not sums[0]:
         return {}
     if model.is_classifier:
         return {"accuracy": float(sums[1] / sums[0]), "log_loss": float(sums[2] / sums[0])}
-    left, spread = sums[1] / sums[0], sums[3] / sums[0] - (sums[2] / sums[0]) ** 2
-    return {"r2": float(1 - left / spread) if spread > 0 else 0.0, "error": float(np.sqrt(left))}
+    error, variance = sums[1] / sums[0], sums[3] / sums[0] - (sums[2] / sums[0]) ** 2
+    return {"r2": float(1 - error / variance) if variance > 0 else 0.0, "error": float(np.sqrt(error))}
 
 
 def _sums(model: TableModel, X: FloatArray, y: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the number of rows and what their scores are made of."""
+    """Return the number of rows and the sums from which their scores are computed."""
     if not len(X):
         return np.zeros(4)
     try:
         if not model.is_classifier:
             scale = model.estimator.target_scale_[0]
-            residual, away = (y - model.estimator.predict(X)), (y - model.estimator.target_mean_[0]) / scale
-            return np.array([len(X), np.sum(residual**2), np.sum(away) * scale, np.sum(away**2) * scale**2])
-        shares = model.estimator.predict_proba(X)
+            residual, deviation = (y - model.estimator.predict(X)), (y - model.estimator.target_mean_[0]) / scale
+            return np.array([len(X), np.sum(residual**2), np.sum(deviation) * scale, np.sum(deviation**2) * scale**2])
+        probabilities = model.estimator.predict_proba(X)
     except FloatingPointError as error:
         raise UserError(str(error)) from error
-    own = shares[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+    actual = probabilities[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     correct = model.estimator.predict(X) == y
-    return np.array([len(X), correct.sum(), -np.log(np.maximum(own, SMALLEST_PROBABILITY)).sum(), 0.0])
+    return np.array([len(X), correct.sum(), -np.log(np.maximum(actual, SMALLEST_PROBABILITY)).sum(), 0.0])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.cli._interrupts import reraise_swallowed_interrupts
-from ocdl.cli._output import UserError, shows_progress
+from ocdl.cli._output import UserError, has_progress_bar
 from ocdl.datasets import GENERATORS
 from ocdl.tables.archives import LABELS, ArrayTable
 from ocdl.tables.columns import Feature, factorize_texts, to_numbers
@@ -52,7 +52,7 @@ class Samples:
 
 @reraise_swallowed_interrupts
 def read_samples(arguments: argparse.Namespace) -> Samples:
-    """Return what the options describe: one of the paper's sets of points, a file or stdin."""
+    """Return the samples that the options describe: generated points, a file or stdin."""
     return select_samples(*_read(arguments), arguments)
 
 
@@ -94,7 +94,7 @@ def _read(arguments: argparse.Namespace) -> tuple[TableFrame, str]:
             return ArrayTable(*GENERATORS[data](random_state=arguments.seed), data).read(), LABELS
         arrays = peek(data)
         if LABELS not in arrays.names:
-            raise UserError(f"{data}: it has no array {LABELS}")
+            raise UserError(f"{data} has no array {LABELS}")
         return arrays.read(), LABELS
     if data != STDIN and not os.path.exists(data):
         raise UserError(f"--data {data!r} is neither a file nor one of {', '.join(GENERATORS)}")
@@ -109,7 +109,7 @@ def _read(arguments: argparse.Namespace) -> tuple[TableFrame, str]:
         )
     position = len(names) - 1 if target is None else resolve_column(target, names, "--target", table.source)
     labels = () if arguments.regression else (position,)
-    return table.read(labels=labels, progress=shows_progress(arguments)), names[position]
+    return table.read(labels=labels, progress=has_progress_bar(arguments)), names[position]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +153,8 @@ def _target_position(encoding: Encoding, named: bool, names: list[str], target: 
         return names.index(known.name)
     if known is not None and len(names) == encoding.width and not (named and encoding.named):
         return known.position
-    lacking = "" if known is None or known.name is None else f"; the model was trained with {known.name!r:.80}"
-    raise UserError(f"{source}--target is required: the table has {join_names(names)}{lacking}")
+    hint = "" if known is None or known.name is None else f"; the model was trained with {known.name!r:.80}"
+    raise UserError(f"{source}--target is required: the table has {join_names(names)}{hint}")
 
 
 def _class_labels(frame: TableFrame, target: str, classes: NDArray[Any]) -> tuple[LabelArray, NDArray[Any]]:
@@ -183,7 +183,7 @@ def _weights(frame: TableFrame, name: str, rows: LabelArray) -> FloatArray:
     weights = to_numbers(frame, Feature(name, frame.position(name)), name)[rows]
     wrong = np.flatnonzero(~(weights >= 0))
     if len(wrong):
-        raise frame.error(int(rows[wrong[0]]), name, "{} is not a weight; weights are numbers and not negative")
+        raise frame.error(int(rows[wrong[0]]), name, "{} is not a weight; weights are numbers of 0 or more")
     if not weights.sum() > 0:
         raise UserError(f"{frame.source}{frame.describe(name)}: all weights are 0")
     return weights

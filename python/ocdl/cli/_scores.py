@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ocdl.base.names import pluralise
 from ocdl.base.validation import FloatArray
 from ocdl.cli._interrupts import reraise_swallowed_interrupts
-from ocdl.cli._output import UserError, in_columns, printable, wrapped
+from ocdl.cli._output import UserError, escape_unprintable, format_table, wrap_text
 from ocdl.tables.model import TableModel
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)  # keeps the log loss of a certain but wrong prediction finite
@@ -23,9 +23,9 @@ Scores = dict[str, Any]
 def evaluate(model: TableModel, X: Any, y: NDArray[Any], weights: FloatArray | None = None) -> Scores:
     """Return the scores of a model for inputs and targets.
 
-    Of classes: accuracy, log_loss, auc, and confusion, the number of rows of each class (in rows) for which each class
-    is predicted. Of measurements: r2 and error, the root of the mean squared error. The baseline always predicts the
-    most frequent class of these rows, with the frequencies as probabilities, or the mean.
+    For classes: accuracy, log_loss, auc, and confusion, whose entry (i, j) is the number of rows of class i for which
+    class j is predicted. For measurements: r2 and error, the root of the mean squared error. The baseline always
+    predicts the most frequent class of these rows, with the frequencies as probabilities, or the mean.
     """
     try:
         predicted = model.estimator.predict(X)
@@ -38,12 +38,12 @@ def evaluate(model: TableModel, X: Any, y: NDArray[Any], weights: FloatArray | N
 
 
 def _score_measurements(predicted: FloatArray, y: FloatArray, weights: FloatArray | None) -> Scores:
-    left = np.average((predicted - y) ** 2, weights=weights)
-    spread = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)
+    error = np.average((predicted - y) ** 2, weights=weights)
+    variance = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)
     return {
-        "r2": float(1 - left / spread) if spread > 0 else 0.0,
-        "error": float(np.sqrt(left)),
-        "baseline_error": float(np.sqrt(spread)),
+        "r2": float(1 - error / variance) if variance > 0 else 0.0,
+        "error": float(np.sqrt(error)),
+        "baseline_error": float(np.sqrt(variance)),
     }
 
 
@@ -51,14 +51,14 @@ def _score_classes(
     predicted: NDArray[Any], probabilities: FloatArray, y: NDArray[Any], classes: NDArray[Any], weights: Any
 ) -> Scores:
     actual, guess = np.searchsorted(classes, y), np.searchsorted(classes, predicted)
-    own = probabilities[np.arange(len(y)), actual]
+    confidence = probabilities[np.arange(len(y)), actual]
     frequencies = np.bincount(actual, weights, len(classes)) / (len(y) if weights is None else weights.sum())
     present = frequencies[frequencies > 0]
     confusion = np.zeros((len(classes), len(classes)), np.int64)
     np.add.at(confusion, (actual, guess), 1)
     return {
         "accuracy": float(np.average(actual == guess, weights=weights)),
-        "log_loss": float(-np.average(np.log(np.maximum(own, SMALLEST_PROBABILITY)), weights=weights)),
+        "log_loss": float(-np.average(np.log(np.maximum(confidence, SMALLEST_PROBABILITY)), weights=weights)),
         "auc": _area(actual, probabilities, weights),
         "baseline_accuracy": float(frequencies.max()),
         "baseline_log_loss": float(-np.sum(present * np.log(present))),
@@ -67,7 +67,7 @@ def _score_classes(
 
 
 def _area(actual: NDArray[Any], probabilities: FloatArray, weights: Any) -> float | None:
-    """Return the area under the ROC curve; for several classes the mean of each against the others, for one None."""
+    """Return the area under the ROC curve, averaged over one-against-the-rest for several classes; None for one."""
     from sklearn.metrics import roc_auc_score
 
     classes = range(1, 2) if probabilities.shape[1] == 2 else range(probabilities.shape[1])
@@ -99,7 +99,7 @@ def describe_confusion(scores: Scores, classes: list[Any]) -> str:
     matrix = scores.get("confusion")
     if matrix is None or len(classes) > MAX_CLASSES:
         return ""
-    names = [printable(str(label)) for label in classes]
+    names = [escape_unprintable(str(label)) for label in classes]
     rows = [[name, *map(str, row)] for name, row in zip(names, matrix, strict=True)]
-    title = wrapped("confusion matrix: actual classes in rows, predicted classes in columns", "")
-    return f"{title}\n{in_columns(['', *names], rows)}"
+    title = wrap_text("confusion matrix: actual classes in rows, predicted classes in columns", "")
+    return f"{title}\n{format_table(['', *names], rows)}"

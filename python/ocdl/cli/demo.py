@@ -13,7 +13,7 @@ import numpy as np
 from ocdl import datasets
 from ocdl.base.threads import get_num_threads
 from ocdl.base.validation import FloatArray, LabelArray
-from ocdl.cli._output import add_command, add_seed, in_columns, json_text, require_folder_for, write_in_folder
+from ocdl.cli._output import add_command, add_seed, format_table, json_text, require_folder_for, write_in_folder
 from ocdl.model.architecture import PRESETS
 from ocdl.model.controls import Controls
 from ocdl.network import Network
@@ -35,9 +35,11 @@ The page is one file, index.html, with its pictures in it."""
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
-    summary = "let four architectures learn two spirals and show it on a page"
+    summary = "train four architectures on two spirals and show the results on a page"
     parser = add_command(commands, "demo", summary, EXAMPLES)
-    parser.add_argument("--out", default="ocdl-demo", metavar="FOLDER", help="for the page (%(default)s)")
+    parser.add_argument(
+        "--out", default="ocdl-demo", metavar="FOLDER", help="the folder for the page; default: %(default)s"
+    )
     add_seed(parser)
     parser.add_argument(
         "--quick", action="store_true", help=f"make {QUICK_ITERATIONS} iterations instead of {ITERATIONS}"
@@ -46,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train, print how it went, and write the page."""
+    """Train, print a table of the results, and write the page."""
     require_folder_for(arguments.out, PAGE)
     iterations = QUICK_ITERATIONS if arguments.quick else ITERATIONS
     rng = np.random.default_rng(arguments.seed)
@@ -55,10 +57,10 @@ def run(arguments: argparse.Namespace) -> None:
     starts = {name: (net, net.init(random_state=arguments.seed)) for name, net in networks.items()}
     progress = not arguments.json and sys.stderr.isatty()
     results = train_all(starts, data, test, max_iter=iterations, progress=progress)
-    facts = [_facts(name, networks[name], result) for name, result in results.items()]
-    rows = [_row(one) for one in facts]
+    report = [_summarise(name, networks[name], result) for name, result in results.items()]
+    rows = [_row(one) for one in report]
     if not arguments.json:
-        print(in_columns(HEADER, rows), flush=True)  # before the pictures, which take a while
+        print(format_table(HEADER, rows), flush=True)  # before the pictures, which take a while
 
     from ocdl.cli._demo_page import Demo, demo_page
 
@@ -66,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
     write_in_folder(arguments.out, PAGE, demo_page(demo, HEADER, rows))
     target = os.path.join(arguments.out, PAGE)
     if arguments.json:
-        print(json_text({"seed": arguments.seed, "iterations": iterations, "networks": facts, "out": target}))
+        print(json_text({"seed": arguments.seed, "iterations": iterations, "networks": report, "out": target}))
     else:
         print(f"\npage: {target}")
 
@@ -92,7 +94,7 @@ def train_all(
     return {name: done[name] for name in starts}
 
 
-def _facts(name: str, net: Network, result: Result) -> dict[str, Any]:
+def _summarise(name: str, net: Network, result: Result) -> dict[str, Any]:
     history = result.history
     return {
         "architecture": name,
@@ -105,13 +107,13 @@ def _facts(name: str, net: Network, result: Result) -> dict[str, Any]:
     }
 
 
-def _row(facts: dict[str, Any]) -> tuple[str, ...]:
-    steps = "none" if facts["steps_used"] is None else f"{facts['steps_used']} of {facts['layers']}"
+def _row(report: dict[str, Any]) -> tuple[str, ...]:
+    steps = "none" if report["steps_used"] is None else f"{report['steps_used']} of {report['layers']}"
     return (
-        facts["architecture"],
-        f"{facts['train_accuracy']:.3f}",
-        f"{facts['test_accuracy']:.3f}",
-        f"{facts['loss']:.2e}",
+        report["architecture"],
+        f"{report['train_accuracy']:.3f}",
+        f"{report['test_accuracy']:.3f}",
+        f"{report['loss']:.2e}",
         steps,
-        f"{facts['seconds']:.1f}",
+        f"{report['seconds']:.1f}",
     )

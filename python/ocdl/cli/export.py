@@ -10,11 +10,11 @@ from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._output import (
     UserError,
     add_command,
+    escape_unprintable,
+    integer_parser,
     json_text,
-    printable,
-    reporting_output_state,
+    report_output_state,
     require_place_for,
-    whole_number,
 )
 from ocdl.network import files
 from ocdl.tables.model import read_table_model
@@ -36,14 +36,14 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("model", metavar="MODEL", help="a file written by ocdl train or ocdl.save")
     parser.add_argument("out", metavar="FILE", help="the file to write, usually *.onnx")
     parser.add_argument(
-        "--opset", type=whole_number(0, 1000), metavar="N", help="the version of ONNX's operators; default: 17"
+        "--opset", type=integer_parser(0, 1000), metavar="N", help="the version of ONNX's operators; default: 17"
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the file and describe its contents."""
-    with reporting_output_state(arguments.out):
+    with report_output_state(arguments.out):
         _run(arguments)
 
 
@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> None:
     else:
         named = "" if columns is None else f": {', '.join(columns)}"
         what = "its inputs are columns" if several else f"its input X has {pluralise(network.n_features, 'column')}"
-        print(printable(f"wrote {arguments.out}; {what}{named}"))
+        print(escape_unprintable(f"wrote {arguments.out}; {what}{named}"))
 
 
 def _export_estimator(arguments: argparse.Namespace) -> tuple[list[str] | None, bool]:

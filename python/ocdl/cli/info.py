@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 import ocdl
-from ocdl.cli._output import add_command, aligned, json_text
+from ocdl.cli._output import add_command, align, json_text
 
 EXAMPLES = """\
   ocdl info
@@ -22,7 +22,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print versions, how the core was built, and how many threads it may use."""
-    facts = {
+    report = {
         "version": ocdl.__version__,
         "core": ocdl.build_info(),
         "threads": ocdl.get_num_threads(),
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
         "scikit-learn": version("scikit-learn"),
     }
     if arguments.json:
-        print(json_text(facts))
+        print(json_text(report))
         return
     core = ", ".join(f"{name} {value}" for name, value in ocdl.build_info().items())
-    print(aligned(facts | {"core": core}))
+    print(align(report | {"core": core}))

@@ -1,4 +1,4 @@
-"""``ocdl inspect``: what a model file holds."""
+"""``ocdl inspect``: the contents of a model file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ocdl.base.names import pluralise
-from ocdl.cli._output import add_command, aligned, json_text, printable
+from ocdl.cli._output import add_command, align, escape_unprintable, json_text
 from ocdl.model.controls import Controls
 from ocdl.network import files
 from ocdl.tables.columns import Feature
@@ -31,13 +31,13 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print what the model predicts from what, its network, its time steps and its columns."""
-    facts, model = describe(arguments.model)
+    """Print the target and the inputs of the model, its network, its time steps and its columns."""
+    report, model = describe(arguments.model)
     if arguments.json:
-        print(json_text(facts))
+        print(json_text(report))
         return
-    network, steps = facts["network"], facts["time_steps"]
-    name = network["tableau"]["name"] or "of its own"
+    network, steps = report["network"], report["time_steps"]
+    name = network["tableau"]["name"] or "without a name"
     kind = f"residual, tableau {name}" if network["residual"] else "feed-forward"
     augmented = f" and {network['augment']} augmented" if network["augment"] else ""
     lines: dict[str, object] = {"file": arguments.model, **_model_lines(model)}
@@ -46,22 +46,22 @@ def run(arguments: argparse.Namespace) -> None:
         f"{network['activation']}, {network['dtype']}",
         "sizes": f"{pluralise(network['n_features'], 'input')}{augmented}, "
         f"{pluralise(network['n_outputs'], 'output')}, "
-        f"{pluralise(facts['n_controls'], 'control')}",
+        f"{pluralise(report['n_controls'], 'control')}",
         "time steps": "none" if steps is None else _describe_steps(steps, network["time_steps"]),
-        "pruning": facts["pruning"]["statement"],
-        "format": f"version {facts['format_version']}, written by ocdl {facts['ocdl']}",
+        "pruning": report["pruning"]["statement"],
+        "format": f"version {report['format_version']}, written by ocdl {report['ocdl']}",
     }
-    metadata = [entry for entry in facts["metadata"] if model is None or entry not in ("estimator", "table")]
+    metadata = [entry for entry in report["metadata"] if model is None or entry not in ("estimator", "table")]
     if metadata:
         lines["metadata"] = ", ".join(metadata)
-    print(aligned(lines))
+    print(align(lines))
     if model is not None and len(model.encoding.features) <= MAX_COLUMNS:
         print("columns")
-        print(aligned(_columns(model.encoding)))
+        print(align(_columns(model.encoding)))
 
 
 def _model_lines(model: TableModel | None) -> dict[str, object]:
-    """Return what a model predicts, and from what."""
+    """Return the lines on the target, the inputs and the training of a model."""
     if model is None:
         return {"model": "a network and its controls, without classes or targets"}
     encoding, estimator = model.encoding, model.estimator
@@ -79,7 +79,7 @@ def _model_lines(model: TableModel | None) -> dict[str, object]:
 
 def _describe_steps(steps: dict[str, Any], kind: str) -> str:
     special = "".join(f", {steps[name]} {name}" for name in ("zero", "negative") if steps[name])
-    size = f"from {steps['least']:.4g} to {steps['greatest']:.4g}, sum {steps['sum']:.4g}"
+    size = f"from {steps['minimum']:.4g} to {steps['maximum']:.4g}, sum {steps['sum']:.4g}"
     return f"{steps['count']}, {kind}{special}, {size}"
 
 
@@ -87,20 +87,20 @@ def describe(path: str) -> tuple[dict[str, Any], TableModel | None]:
     """Return what a model file holds, for JSON, and its model if it has one."""
     (network, controls, metadata), version, written_by, _ = files.read(path)
     model = read_table_model(path) if "estimator" in metadata else None
-    saving = network.saving(controls)
-    facts = {
+    summary = network.saving(controls)
+    report = {
         "format_version": version,
         "ocdl": written_by,
         "network": files.network_to_dict(network),
         "n_controls": network.n_controls,
         "time_steps": _steps(controls) if network.residual else None,
-        "pruning": {"kept": saving.kept, "factor": saving.factor, "statement": str(saving)},
+        "pruning": {"kept": summary.kept, "factor": summary.factor, "statement": str(summary)},
         "classes": model.classes_.tolist() if model is not None and model.is_classifier else None,
         "feature_names": None if model is None else model.feature_names,
         "table": None if model is None else to_spec(model.encoding),
         "metadata": metadata,
     }
-    return facts, model
+    return report, model
 
 
 def _column(target: Target) -> str:
@@ -109,7 +109,7 @@ def _column(target: Target) -> str:
 
 def _columns(encoding: Encoding) -> dict[str, object]:
     """Return a line for every column."""
-    return {f"  {printable(feature.name)}": _describe(feature, encoding) for feature in encoding.features}
+    return {f"  {escape_unprintable(feature.name)}": _describe(feature, encoding) for feature in encoding.features}
 
 
 def _describe(feature: Feature, encoding: Encoding) -> str:
@@ -138,7 +138,7 @@ def _steps(controls: Controls) -> dict[str, Any]:
         "count": len(h),
         "zero": int(np.sum(h == 0)),
         "negative": int(np.sum(h < 0)),
-        "least": float(h.min()),
-        "greatest": float(h.max()),
+        "minimum": float(h.min()),
+        "maximum": float(h.max()),
         "sum": float(h.sum()),
     }

@@ -20,9 +20,11 @@ The page is one file that needs nothing but a browser: no server, no network."""
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
-    summary = "write a page to play with networks as flows, and open it"
+    summary = "write a page on which networks learn live, and open it in a browser"
     parser = add_command(commands, "playground", summary, EXAMPLES)
-    parser.add_argument("--out", default="ocdl-playground.html", metavar="FILE", help="for the page (%(default)s)")
+    parser.add_argument(
+        "--out", default="ocdl-playground.html", metavar="FILE", help="the file for the page; default: %(default)s"
+    )
     parser.add_argument("--no-browser", action="store_true", help="write the page only")
     parser.set_defaults(run=run)
 
@@ -30,7 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the page and open it."""
     if not BUILT_PAGE.is_file():
-        raise UserError("this installation lacks the page; in a checkout of ocdl, build it with: make playground")
+        raise UserError("this installation has no page; in a checkout of ocdl, build it with: make playground")
     require_place_for(arguments.out, str(BUILT_PAGE))
     write_text(arguments.out, BUILT_PAGE.read_text(encoding="utf-8"))
     address = Path(arguments.out).resolve().as_uri()

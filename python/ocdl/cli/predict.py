@@ -13,11 +13,11 @@ from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._output import (
     UserError,
     add_command,
+    has_progress_bar,
     json_text,
     print_warnings,
-    reporting_output_state,
+    report_output_state,
     require_place_for,
-    shows_progress,
     write_text,
 )
 from ocdl.tables.frame import TableFrame, resolve_column
@@ -30,8 +30,8 @@ EXAMPLES = """\
   ocdl predict model.ocdl data.parquet --json
   gunzip -c data.csv.gz | ocdl predict model.ocdl -
 
-Columns are matched by the names in the training data, in any order, and others are ignored. Without
-names they are taken in order, with or without the column of the labels."""
+Columns are matched to those of the training data by name, in any order; other columns are ignored.
+Columns without names are taken in order, with or without the column of the labels."""
 
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
@@ -49,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print or write the predictions."""
-    with reporting_output_state(arguments.out):
+    with report_output_state(arguments.out):
         _run(arguments)
 
 
@@ -63,12 +63,12 @@ def _run(arguments: argparse.Namespace) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         frame, identity = _read(arguments, model)
-        facts = _predict(model, frame, arguments.proba)
+        report = _predict(model, frame, arguments.proba)
     print_warnings(caught)
     if identity is not None:
         texts = frame.data[identity].astype(object)
-        facts = {"id": texts.where(texts.notna(), None).tolist()} | facts
-    text = json_text(facts) + "\n" if arguments.json else _csv(facts, arguments.id)
+        report = {"id": texts.where(texts.notna(), None).tolist()} | report
+    text = json_text(report) + "\n" if arguments.json else _csv(report, arguments.id)
     if arguments.out is None:
         _require_stdout_for(text)
         print(text, end="")
@@ -82,8 +82,8 @@ def _require_stdout_for(text: str) -> None:
     try:
         text.encode(encoding)
     except UnicodeEncodeError as error:
-        lost = text[error.start]
-        raise UserError(f"stdout takes {encoding}, which cannot encode {lost!r}; --out FILE writes UTF-8") from error
+        character = text[error.start]
+        raise UserError(f"stdout is in {encoding}, which cannot encode {character!r}; --out writes UTF-8") from error
 
 
 def _read(arguments: argparse.Namespace, model: TableModel) -> tuple[TableFrame, str | None]:
@@ -96,31 +96,31 @@ def _read(arguments: argparse.Namespace, model: TableModel) -> tuple[TableFrame,
     if arguments.id is not None:
         position = resolve_column(arguments.id, table.names, "--id", table.source)
         identity, columns, texts = table.names[position], [*columns, position], {*texts, position}
-    return table.read(columns, texts=texts, progress=shows_progress(arguments)), identity
+    return table.read(columns, texts=texts, progress=has_progress_bar(arguments)), identity
 
 
 def _predict(model: TableModel, frame: TableFrame, proba: bool) -> dict[str, Any]:
     values = model.inputs(frame)
     try:
-        facts: dict[str, Any] = {"predictions": model.estimator.predict(values).tolist()}
+        report: dict[str, Any] = {"predictions": model.estimator.predict(values).tolist()}
         if model.is_classifier:
-            facts["classes"] = model.classes_.tolist()
+            report["classes"] = model.classes_.tolist()
         if proba:
-            facts["probabilities"] = model.estimator.predict_proba(values).tolist()
+            report["probabilities"] = model.estimator.predict_proba(values).tolist()
     except FloatingPointError as error:
         raise UserError(str(error)) from error
-    return facts
+    return report
 
 
-def _csv(facts: dict[str, Any], identity: str | None) -> str:
+def _csv(report: dict[str, Any], identity: str | None) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    header, columns = ["prediction"], [facts["predictions"]]
-    if "id" in facts:
-        header, columns = [str(identity), *header], [facts["id"], *columns]
-    if "probabilities" in facts:
-        header += [f"probability of {label}" for label in facts["classes"]]
-        columns += zip(*facts["probabilities"], strict=True)
+    header, columns = ["prediction"], [report["predictions"]]
+    if "id" in report:
+        header, columns = [str(identity), *header], [report["id"], *columns]
+    if "probabilities" in report:
+        header += [f"probability of {label}" for label in report["classes"]]
+        columns += zip(*report["probabilities"], strict=True)
     writer.writerow(header)
     writer.writerows(zip(*columns, strict=True))
     return text.getvalue().encode(errors="backslashreplace").decode()  # a class may be half a character

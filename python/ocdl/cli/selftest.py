@@ -1,4 +1,4 @@
-"""``ocdl selftest``: checks of this installation on this machine."""
+"""``ocdl selftest``: checks of this installation."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ocdl.cli._output import (
     WIDE,
     FailedError,
     add_command,
-    aligned,
+    align,
+    escape_unprintable,
     json_text,
-    printable,
     terminal_width,
-    wrapped,
+    wrap_text,
 )
 
 EXAMPLES = """\
@@ -40,29 +40,32 @@ def run(arguments: argparse.Namespace) -> None:
     build = ocdl.build_info()
     if not arguments.json:
         core = ", ".join(f"{name} {value}" for name, value in build.items())
-        print(aligned({"ocdl": ocdl.__version__, "python": sys.version.split()[0], "core": core}), flush=True)
+        print(align({"ocdl": ocdl.__version__, "python": sys.version.split()[0], "core": core}), flush=True)
     results = []
     for name, check in CHECKS.items():
-        passed, finding, seconds = _outcome(check)
+        passed, finding, seconds = _run_check(check)
         results.append({"check": name, "passed": passed, "finding": finding, "seconds": round(seconds, 2)})
         if not arguments.json:
-            print(_line(name, "ok" if passed else "FAILED", f"{seconds:.1f} s", printable(finding)), flush=True)
+            print(
+                _format_result(name, "ok" if passed else "FAILED", f"{seconds:.1f} s", escape_unprintable(finding)),
+                flush=True,
+            )
     failed = [result["check"] for result in results if not result["passed"]]
     if arguments.json:
-        facts = {"version": ocdl.__version__, "python": sys.version.split()[0], "core": build}
-        print(json_text(facts | {"passed": not failed, "checks": results}))
+        report = {"version": ocdl.__version__, "python": sys.version.split()[0], "core": build}
+        print(json_text(report | {"passed": not failed, "checks": results}))
     if failed:
         raise FailedError(f"{len(failed)} of {len(results)} checks failed: {', '.join(map(str, failed))}")
 
 
-def _line(name: str, word: str, seconds: str, finding: str) -> str:
+def _format_result(name: str, word: str, seconds: str, finding: str) -> str:
     if terminal_width() < WIDE:
-        return f"{name} {word}, {seconds}\n{wrapped(finding, '  ')}"
+        return f"{name} {word}, {seconds}\n{wrap_text(finding, '  ')}"
     return f"{name:<12}{word:<8}{seconds:>7}  {finding}"
 
 
-def _outcome(check: Callable[[], str]) -> tuple[bool, str, float]:
-    """Return whether a check passes, its finding, and its time; an exception is a finding."""
+def _run_check(check: Callable[[], str]) -> tuple[bool, str, float]:
+    """Return whether a check passes, what it reports (or the exception), and its time."""
     started = time.perf_counter()
     try:
         passed, finding = True, check()

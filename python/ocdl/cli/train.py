@@ -13,19 +13,19 @@ import numpy as np
 
 from ocdl.base.names import NO_ALIASES, pluralise
 from ocdl.base.validation import LabelArray
-from ocdl.cli._fitting import cross_validated, evaluate_rows, fitted, save
-from ocdl.cli._interrupts import Interrupted, ending_the_training, reraise_swallowed_interrupts
-from ocdl.cli._launch import reporting_on_root, world
+from ocdl.cli._fitting import cross_validate, evaluate_rows, fit_model, save
+from ocdl.cli._interrupts import Interrupted, end_training_on_interrupt, reraise_swallowed_interrupts
+from ocdl.cli._launch import report_on_root, world
 from ocdl.cli._output import (
     UserError,
     add_command,
     add_seed,
-    aligned,
+    align,
+    integer_parser,
     json_text,
-    name_among,
+    name_parser,
     print_warnings,
     require_place_for,
-    whole_number,
 )
 from ocdl.cli._parquet_files import train_on_files
 from ocdl.cli._samples import Samples, are_numbers, read_samples, read_scored
@@ -43,7 +43,7 @@ from ocdl.tables.parquet import is_pattern
 from ocdl.training.optimisers import ALIASES as OPTIMISER_ALIASES
 from ocdl.training.optimisers import SINGLE_OPTIMISERS
 
-POSITIVE = whole_number(1, 2**31 - 1)
+POSITIVE = integer_parser(1, 2**31 - 1)
 SCORES = {"accuracy": "accuracy", "log_loss": "log loss", "auc": "AUC", "r2": "R^2", "error": "error"}
 
 
@@ -111,7 +111,7 @@ def _add_data(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--max-categories",
-        type=whole_number(1, 1000),
+        type=integer_parser(1, 1000),
         default=MAX_VALUES,
         metavar="N",
         help="columns with more texts are encoded by means of the target; default: %(default)s",
@@ -123,7 +123,7 @@ def _add_data(group: argparse._ArgumentGroup) -> None:
         metavar="LABEL=W",
         help="the weights W of the classes, or balanced: the same total weight for each class; default: 1",
     )
-    group.add_argument("--no-scaling", action="store_true", help="do not standardise numbers")
+    group.add_argument("--no-scaling", action="store_true", help="do not standardise the numbers")
 
 
 def _add_evaluation(group: argparse._ArgumentGroup) -> None:
@@ -136,7 +136,7 @@ def _add_evaluation(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--cv",
-        type=whole_number(2, 1000),
+        type=integer_parser(2, 1000),
         metavar="FOLDS",
         help="compute scores by cross-validation with this number of folds",
     )
@@ -154,7 +154,7 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
         group.add_argument(
             option,
             default=default,
-            type=name_among(names, aliases),
+            type=name_parser(names, aliases),
             metavar="NAME",
             help=f"{', '.join(names)}; default: %(default)s",
         )
@@ -162,7 +162,7 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
         "--layers", type=POSITIVE, metavar="N", help=f"the number of layers (time steps); default: {layers}"
     )
     group.add_argument(
-        "--loss", type=name_among(losses, LOSS_ALIASES), metavar="NAME", help=f"{', '.join(losses)}; default: {loss}"
+        "--loss", type=name_parser(losses, LOSS_ALIASES), metavar="NAME", help=f"{', '.join(losses)}; default: {loss}"
     )
     group.add_argument(
         "--alpha",
@@ -180,7 +180,7 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
     first = _option(type(defaults.OPTIMISER).__name__)
     group.add_argument(
         "--optimiser",
-        type=name_among(OPTIMISERS, {text: _option(name) for text, name in OPTIMISER_ALIASES.items()}),
+        type=name_parser(OPTIMISERS, {text: _option(name) for text, name in OPTIMISER_ALIASES.items()}),
         metavar="NAME",
         help=f"{', '.join(OPTIMISERS)}; default: {first}, initially with a weaker prior",
     )
@@ -196,32 +196,32 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train, print a report, and write the model file."""
     communicator = world()
-    with reporting_on_root(communicator) as is_root, warnings.catch_warnings(record=True) as caught:
+    with report_on_root(communicator) as is_root, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         _require_options(arguments)
         if communicator is not None or is_pattern(arguments.data):
-            facts = train_on_files(arguments, communicator, TEST_SIZE)
+            report = train_on_files(arguments, communicator, TEST_SIZE)
         else:
-            facts = _trained(arguments)
+            report = _train_on_table(arguments)
     if not is_root:
         return
     if not arguments.quiet:
         print_warnings(caught)
     if arguments.json:
-        print(json_text(facts))
+        print(json_text(report))
     elif not arguments.quiet:
-        print(_report(facts))
-    if facts.get("interrupted"):
+        print(_report(report))
+    if report.get("interrupted"):
         raise Interrupted(
-            f"interrupted after {pluralise(facts['iterations'], 'iteration')}; what has been learned is in "
+            f"interrupted after {pluralise(report['iterations'], 'iteration')}; what has been learned is in "
             f"{arguments.out!r}"
         )
-    if facts.get("evaluation_interrupted"):
+    if report.get("evaluation_interrupted"):
         raise Interrupted(f"interrupted during the evaluation; {arguments.out!r} has the model of all rows")
 
 
 def _require_options(arguments: argparse.Namespace) -> None:
-    """Refuse options that cannot be combined, before anything is read."""
+    """Refuse options that cannot be combined, before any file is read."""
     if arguments.out is None and arguments.cv is None:
         raise UserError("--out is required, the model file to write; it may be left out with --cv FOLDS")
     given = [
@@ -253,18 +253,18 @@ def _require_options(arguments: argparse.Namespace) -> None:
             require_place_for(path, arguments.data, *([] if arguments.test is None else [arguments.test]))
 
 
-def _trained(arguments: argparse.Namespace) -> dict[str, Any]:
+def _train_on_table(arguments: argparse.Namespace) -> dict[str, Any]:
     """Train on a table that is read as a whole, and return what to report."""
     samples = read_samples(arguments)
-    facts: dict[str, Any] = {"rows_without_target": samples.n_left_out}
+    report: dict[str, Any] = {"rows_without_target": samples.n_left_out}
     if arguments.cv is not None:
-        facts["cv"] = {"folds": arguments.cv} | cross_validated(samples, arguments.cv, arguments)
+        report["cv"] = {"folds": arguments.cv} | cross_validate(samples, arguments.cv, arguments)
     if arguments.out is not None:
-        facts |= _train(samples, arguments)
-    return facts
+        report |= _fit_and_score(samples, arguments)
+    return report
 
 
-def _train(samples: Samples, arguments: argparse.Namespace) -> dict[str, Any]:
+def _fit_and_score(samples: Samples, arguments: argparse.Namespace) -> dict[str, Any]:
     """Train on all rows, write the model, and score a model that is trained without the rows held out."""
     everywhere = np.arange(len(samples.rows))
     fraction = arguments.test_size
@@ -272,40 +272,40 @@ def _train(samples: Samples, arguments: argparse.Namespace) -> dict[str, Any]:
         fraction = TEST_SIZE if arguments.cv is None and arguments.test is None else 0.0
     training, held_out = _split(samples, fraction, arguments)
     start = time.perf_counter()
-    with ending_the_training() as pressed:
-        model, values = fitted(samples, everywhere, arguments, pressed, stored=True)
+    with end_training_on_interrupt() as interrupt_flag:
+        model, values = fit_model(samples, everywhere, arguments, interrupt_flag, with_checkpoint=True)
     seconds = time.perf_counter() - start
     save(model, arguments.out)
-    facts: dict[str, Any] = {"train_samples": len(everywhere), "test_samples": 0}
-    facts |= _prefixed("train", evaluate(model, values, samples.targets, samples.weights))
-    facts |= {
+    report: dict[str, Any] = {"train_samples": len(everywhere), "test_samples": 0}
+    report |= _add_prefix("train", evaluate(model, values, samples.targets, samples.weights))
+    report |= {
         "loss": float(model.estimator.history_.loss[-1]),
         "iterations": int(model.estimator.n_iter_),
         "status": model.estimator.status_.value,
         "alpha": getattr(model.estimator, "alpha_", None),
         "seconds": round(seconds, 3),
         "out": arguments.out,
-        "interrupted": pressed.is_pressed,
+        "interrupted": interrupt_flag.is_set,
         "classes": model.classes_.tolist() if model.is_classifier else None,
     }
-    if pressed.is_pressed:
-        return facts
+    if interrupt_flag.is_set:
+        return report
     if arguments.test is not None:
         test = read_scored(model, arguments.test, arguments, False)
-        facts["test_samples"] = len(test.targets)
-        return facts | _prefixed("test", evaluate(model, model.inputs(test.frame), test.targets, test.weights))
+        report["test_samples"] = len(test.targets)
+        return report | _add_prefix("test", evaluate(model, model.inputs(test.frame), test.targets, test.weights))
     if len(held_out):
-        with warnings.catch_warnings(), ending_the_training() as pressed:
+        with warnings.catch_warnings(), end_training_on_interrupt() as interrupt_flag:
             warnings.simplefilter("ignore")  # the training on all rows gave the same warnings
-            held_back, _ = fitted(samples, training, arguments, pressed)
-        if pressed.is_pressed:
-            return facts | {"evaluation_interrupted": True}
-        facts["test_samples"] = len(held_out)
-        facts |= _prefixed("test", evaluate_rows(held_back, samples, held_out))
-    return facts
+            held_back, _ = fit_model(samples, training, arguments, interrupt_flag)
+        if interrupt_flag.is_set:
+            return report | {"evaluation_interrupted": True}
+        report["test_samples"] = len(held_out)
+        report |= _add_prefix("test", evaluate_rows(held_back, samples, held_out))
+    return report
 
 
-def _prefixed(name: str, scores: Scores) -> Scores:
+def _add_prefix(name: str, scores: Scores) -> Scores:
     return {f"{name}_{score}": value for score, value in scores.items()}
 
 
@@ -339,38 +339,38 @@ def _split(samples: Samples, fraction: float, arguments: argparse.Namespace) -> 
     return training, testing
 
 
-def _report(facts: dict[str, Any]) -> str:
+def _report(report: dict[str, Any]) -> str:
     lines: dict[str, object] = {}
-    if facts["rows_without_target"]:
-        lines["left out"] = f"{pluralise(facts['rows_without_target'], 'row')} without a target"
+    if report["rows_without_target"]:
+        lines["left out"] = f"{pluralise(report['rows_without_target'], 'row')} without a target"
     for score, name in SCORES.items():
-        folds = facts.get("cv", {}).get(score)
+        folds = report.get("cv", {}).get(score)
         if folds:
-            baseline = facts["cv"].get(f"baseline_{score}")
+            baseline = report["cv"].get(f"baseline_{score}")
             beside = "" if baseline is None else f"; baseline {np.mean(baseline):.4f}"
             lines[f"{name} in {len(folds)} folds"] = f"{np.mean(folds):.4f}, spread {np.std(folds):.4f}{beside}"
-    if "out" not in facts:
-        return aligned(lines)
+    if "out" not in report:
+        return align(lines)
     confusion = ""
     for name in ("train", "test"):
-        scores = {key.removeprefix(f"{name}_"): value for key, value in facts.items() if key.startswith(f"{name}_")}
+        scores = {key.removeprefix(f"{name}_"): value for key, value in report.items() if key.startswith(f"{name}_")}
         if "baseline_accuracy" in scores or "baseline_error" in scores:
-            lines |= describe_scores(scores, facts[f"{name}_samples"], name)
-            confusion = describe_confusion(scores, facts["classes"] or []) if name == "test" else ""
+            lines |= describe_scores(scores, report[f"{name}_samples"], name)
+            confusion = describe_confusion(scores, report["classes"] or []) if name == "test" else ""
         elif "accuracy" in scores or "r2" in scores:  # of a table in several files
             score = "accuracy" if "accuracy" in scores else "r2"
-            lines[f"{name} {SCORES[score]}"] = f"{scores[score]:.4f} of {pluralise(facts[f'{name}_samples'], 'row')}"
-    if facts["test_samples"]:
-        if "classes" in facts:
-            evaluated = f"the model file has a model of all {pluralise(facts['train_samples'], 'row')}"
+            lines[f"{name} {SCORES[score]}"] = f"{scores[score]:.4f} of {pluralise(report[f'{name}_samples'], 'row')}"
+    if report["test_samples"]:
+        if "classes" in report:
+            evaluated = f"the model file has a model of all {pluralise(report['train_samples'], 'row')}"
             lines["saved model"] = evaluated
     else:
         lines["test"] = "no rows held out"
-    lines |= {"loss": f"{facts['loss']:.6g}", "iterations": f"{facts['iterations']}: {facts['status']}"}
-    if facts.get("alpha") is not None:
-        lines["alpha"] = f"{facts['alpha']:g}"
-    lines |= {"seconds": f"{facts['seconds']:.2f}", "model file": facts["out"]}
-    return aligned(lines) + (f"\n{confusion}" if confusion else "")
+    lines |= {"loss": f"{report['loss']:.6g}", "iterations": f"{report['iterations']}: {report['status']}"}
+    if report.get("alpha") is not None:
+        lines["alpha"] = f"{report['alpha']:g}"
+    lines |= {"seconds": f"{report['seconds']:.2f}", "model file": report["out"]}
+    return align(lines) + (f"\n{confusion}" if confusion else "")
 
 
 def _fraction(text: str) -> float:

@@ -21,7 +21,11 @@ from ocdl.network import Network
 
 
 class ArrayData(Data):
-    """Arrays of samples; `min_rows` is the least number of rows, 0 if other ranks may have all of them."""
+    """Arrays of samples, joined with their inputs.
+
+    `min_rows` is the least number of rows, 0 if other ranks may have all of them. The steps h say which times of
+    observations there are; None: those of the horizon.
+    """
 
     def __init__(
         self,
@@ -30,11 +34,12 @@ class ArrayData(Data):
         X: Any,
         y: Any,
         sample_weight: Any,
+        inputs: Any,
         min_rows: int,
         h: FloatArray | None,
     ) -> None:
         super().__init__(net, objective)
-        self.X = validation.samples(X, net.n_features, net.dtype, minimum=min_rows)
+        self.X = net._samples(net._joined(X, inputs, min_rows), min_rows)
         self.y = validated_targets(net, objective._loss, y, len(self.X), h)
         is_mean = objective.reduction == "mean"
         self.sample_weight = validation.weights(

@@ -1,4 +1,4 @@
-"""What a training needs of its samples, wherever they are."""
+"""The interface between a training and its samples, in memory or out of core."""
 
 from __future__ import annotations
 
@@ -44,6 +44,10 @@ class Data(ABC):
     @abstractmethod
     def observed(self) -> ObservedTargets | None:
         """The times of the targets, where these are observations."""
+
+    def initial_states(self) -> FloatArray | None:
+        """Return where initial states that are learned begin, (samples, dim)."""
+        return None
 
     @abstractmethod
     def evaluator(self, core_objective: _core.Objective) -> _core.Evaluator:

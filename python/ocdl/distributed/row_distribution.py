@@ -18,7 +18,7 @@ from ocdl.distributed.communicator import as_communicator
 
 __all__ = ["local_rows"]
 
-MOST_ROWS = 2**53
+MAX_ROWS = 2**53
 COUNT = struct.Struct("=q")
 
 
@@ -53,7 +53,7 @@ def local_rows(n_rows: int, comm: Any) -> slice:
     >>> ocdl.train(net, u, X[mine], y[mine], communicator=MPI.COMM_WORLD)  # doctest: +SKIP
     """
     communicator = as_communicator(comm)
-    return row_range(communicator.rank, communicator.size, validation.integer_up_to(n_rows, "n_rows", MOST_ROWS))
+    return row_range(communicator.rank, communicator.size, validation.integer_up_to(n_rows, "n_rows", MAX_ROWS))
 
 
 def row_range(rank: int, ranks: int, n_rows: int) -> slice:
@@ -138,7 +138,7 @@ class RowDistribution:
         if self.collectives.size == 1:
             return _core.root_of(nodes, self.shards)
         sizes = (len(nodes[0][2]), len(nodes[0][3])) if nodes else (0, 0)
-        wide, single = (_stacked(nodes, part, kind) for part, kind in ((2, np.float64), (3, np.float32)))
+        wide, single = (_stack_nodes(nodes, part, kind) for part, kind in ((2, np.float64), (3, np.float32)))
         payload = [NODE_LENGTHS.pack(*sizes)]
         if self._fits(sizes):
             payload += [wide.tobytes(), single.tobytes()]
@@ -184,10 +184,10 @@ class RowDistribution:
         received = collectives.alltoallv("a sum", sent, [len(chunk) for chunk in chunks], expected)
         starts = list(accumulate(expected, initial=0))
         own_sizes = tuple(cut[collectives.rank + 1] - cut[collectives.rank] for cut in cuts)
-        mine = self._tree_root([received[a:b] for a, b in pairwise(starts)], own_sizes)
-        own = np.frombuffer(b"".join(part.tobytes() for part in mine), np.uint8)
+        local_sum = self._tree_root([received[a:b] for a, b in pairwise(starts)], own_sizes)
+        own = np.frombuffer(b"".join(part.tobytes() for part in local_sum), np.uint8)
         joined = collectives.allgatherv("a sum", own, segments)
-        return _separated(joined, cuts, segments)
+        return _split_segments(joined, cuts, segments)
 
 
 NODE_LENGTHS = struct.Struct("=qq")  # of a node: numbers in double and in single precision
@@ -198,11 +198,11 @@ def _node_lengths(chunk: Any) -> tuple[int, int]:
     return wide, single
 
 
-def _stacked(nodes: list[Any], part: int, kind: Any) -> FloatArray:
+def _stack_nodes(nodes: list[Any], part: int, kind: Any) -> FloatArray:
     return np.stack([node[part] for node in nodes]) if nodes else np.zeros((0, 0), kind)
 
 
-def _separated(joined: Any, cuts: list[list[int]], segments: list[int]) -> tuple[FloatArray, FloatArray]:
+def _split_segments(joined: Any, cuts: list[list[int]], segments: list[int]) -> tuple[FloatArray, FloatArray]:
     """Return the two vectors from the segments of the ranks, which follow each other."""
     wide, single = np.empty(cuts[0][-1]), np.empty(cuts[1][-1], np.float32)
     start = 0

@@ -1,4 +1,4 @@
-"""Waiting for a message without blocking: signals, other processes and the clock count meanwhile."""
+"""Waiting for a message without blocking, so that signals, other processes and a time limit take effect."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LONG = 1.0
 def wait_for(request: Any, timeout: float, when_long: Callable[[], None]) -> bool:
     """Wait until a request of MPI is complete; return False after the timeout.
 
-    `when_long` is called once, if the wait is long. Ctrl-C takes effect when the request is complete, so that the ranks
-    stay synchronised; pressed twice, it takes effect at once.
+    `when_long` is called once if the wait is long. Ctrl-C takes effect when the request is complete, so that the ranks
+    stay synchronised; if it is pressed twice, at once.
     """
     started = time.monotonic()
     is_notified = False

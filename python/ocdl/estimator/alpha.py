@@ -1,4 +1,4 @@
-"""The factor of the prior, chosen by rows that were left out."""
+"""The choice of the factor of the prior by cross-validation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective
 
 FOLDS = 3
-FEW_ROWS, MANY_ROWS, SHARE = 500, 3000, 3  # of m rows "auto" looks at m / 3, at least 500 and at most 3000
-OUTLIER = 25.0  # times the mean excess of a row's loss over the smallest: more does not count
+FEW_ROWS, MANY_ROWS, SHARE = 500, 3000, 3  # of m rows "auto" uses m / 3, at least 500 and at most 3000
+OUTLIER = 25.0  # times the mean excess of the losses over the smallest: the loss of a row is clipped there
 
 
 class Search(NamedTuple):
@@ -43,7 +43,7 @@ SEARCHES = {
 def choose_alpha(plan: FitPlan, fit: Callable[[FitPlan], FittedNetwork]) -> float:
     """Return the factor under which left-out rows have the lowest mean loss, by the search that the plan names.
 
-    Each fold goes from the weakest prior to the strongest, every fit from the end of the one before.
+    In each fold the prior is strengthened step by step, and every fit starts from the controls of the one before.
     """
     assert isinstance(plan.alpha, str)
     search, samples, rng = SEARCHES[plan.alpha], plan.probe, np.random.default_rng(plan.seed)
@@ -52,17 +52,17 @@ def choose_alpha(plan: FitPlan, fit: Callable[[FitPlan], FittedNetwork]) -> floa
         return 1.0
     limit = int(np.clip(len(samples.X) // SHARE, FEW_ROWS, MANY_ROWS))
     if plan.alpha == AUTO and limit < len(samples.X):
-        samples = samples.chosen(np.sort(rng.permutation(len(samples.X))[:limit]))
+        samples = samples.select(np.sort(rng.permutation(len(samples.X))[:limit]))
     labels = samples.y if samples.y.dtype.kind == "i" else np.zeros(len(samples.y), np.int64)
     is_stratified = np.bincount(labels)[np.unique(labels)].min() >= FOLDS
     folds = (StratifiedKFold if is_stratified else KFold)(FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
     losses = np.full((len(samples.X), len(search.candidates)), np.nan)
     best = 1.0
     for kept, left_out in folds.split(samples.X, labels):
-        training, u = samples.chosen(kept), plan.start
+        training, u = samples.select(kept), plan.start
         for number, alpha in enumerate(search.candidates):
             changes = {"max_iter": search.iterations[number > 0], "is_warm": number > 0, "rtol": 10 * defaults.RTOL}
-            u = fit(plan.of_fold(training, alpha=alpha, start=u, **changes)).controls
+            u = fit(plan.for_fold(training, alpha=alpha, start=u, **changes)).controls
             losses[left_out, number] = _row_losses(plan, u, samples, left_out)
         known = ~np.isnan(losses[:, 0])
         best = _best(losses[known], samples.row_weights[known], search)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Callable
@@ -12,10 +11,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ocdl.base import validation
@@ -25,7 +22,7 @@ from ocdl.estimator import defaults, files
 from ocdl.estimator.epochs import AdamState, resolve_adam
 from ocdl.estimator.fitting import fit_network
 from ocdl.estimator.plan import Callback, FitPlan, FittedNetwork
-from ocdl.estimator.samples import Samples, columns_without_numbers
+from ocdl.estimator.samples import Samples, columns_without_numbers, require_dense, split, warn_of_scale
 from ocdl.estimator.settings import resolve_alpha, resolve_optimiser, resolve_threads
 from ocdl.estimator.targets import ClassTargets, NumberTargets
 from ocdl.model.controls import Controls
@@ -36,14 +33,13 @@ from ocdl.network import Network
 from ocdl.training.validation import Validation
 
 MAX_NAMES = 8  # of columns that a message lists
-LARGE = 20.0  # root mean square of a column that is not scaled
 MAX_SEED = 2**32  # of NumPy's older generators
 
 Targets = ClassTargets | NumberTargets
 
 
 class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The part of the estimators that is the same for classes and numbers."""
+    """The methods that classifier and regressor share."""
 
     network_: Network
     controls_: Controls
@@ -78,7 +74,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         >>> model.transform(X).shape
         (100, 3)
         """
-        rows = self._validated_rows(X)
+        rows = self._validate_rows(X)
         return self.network_.final_state(self.controls_, rows)
 
     def trajectory(self, X: ArrayLike) -> FloatArray:
@@ -107,7 +103,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         >>> model.trajectory(X).shape
         (6, 100, 3)
         """
-        rows = self._validated_rows(X)
+        rows = self._validate_rows(X)
         return self.network_.forward(self.controls_, rows).states
 
     def prune(self) -> Self:
@@ -237,15 +233,15 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "controls_")
 
-    # ---- what the two kinds fill in ----
+    # ---- defined by the subclasses ----
 
     @property
     def _targets(self) -> Targets:
-        """What the targets of the last fit mean."""
+        """The classes or the scale of the targets of the last fit."""
         raise NotImplementedError
 
     def _encode(self, X: FloatArray, y: Any, sample_weight: Any, known: Targets | None) -> tuple[Samples, Targets]:
-        """Return merged rows with targets in the form of the loss, and the meaning of the targets if not given."""
+        """Return merged rows with targets in the form of the loss, and the `Targets`: the known ones or new ones."""
         raise NotImplementedError
 
     def _noise(self, samples: Samples) -> float:
@@ -255,8 +251,8 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     # ---- fitting ----
 
     def _fit(self, plan: FitPlan) -> Self:
-        _warn_of_scale(plan.probe.X)
-        return self._adopt(fit_network(plan))
+        warn_of_scale(plan.probe.X)
+        return self._set_fitted(fit_network(plan))
 
     def _plan(
         self,
@@ -267,22 +263,22 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         callback: Callback | None = None,
         targets: Targets | None = None,
     ) -> FitPlan:
-        """Return the plan of a fit to these data; everything is checked here, once."""
+        """Return the plan of a fit to these data; all arguments are checked here, once."""
         optimiser = resolve_optimiser(self.optimiser, self.learning_rate, self.batch_size)
         alpha = resolve_alpha(self.alpha, self.penalties)
         early = validation.boolean(self.early_stopping, "early_stopping")
         is_warm = validation.boolean(self.warm_start, "warm_start") and hasattr(self, "controls_")
         self._require_loss()
-        rows, given = self._validated(X, y)
-        samples, targets = self._encode(rows, given, sample_weight, targets)
-        random = np.random.RandomState(self._seed())
+        rows, checked_y = self._validate(X, y)
+        samples, targets = self._encode(rows, checked_y, sample_weight, targets)
+        random = np.random.RandomState(draw_seed(self.random_state) % MAX_SEED)
         evaluated = self._validation_data(*validation_data, targets)
         fraction = validation.not_negative(self.validation_fraction, "validation_fraction")
         if fraction >= 1:
             raise ValueError(f"validation_fraction must be below 1, got {self.validation_fraction}")
         patience = validation.integer(self.patience, "patience", minimum=1)
         if early and evaluated is None:
-            samples, evaluated = _split(samples, fraction, random)
+            samples, evaluated = split(samples, fraction, random)
         network = self._network(rows.shape[1], targets)
         start = self._warm_controls(network) if is_warm else network.init(random_state=random, scheme="scaled")
         return FitPlan(
@@ -318,7 +314,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         samples = Samples(np.ascontiguousarray(X, np.float64), plan.targets.encode(y), None, float(n_rows))
         return replace(plan, samples=samples, communicator=communicator)
 
-    def _adopt(self, fitted: FittedNetwork) -> Self:
+    def _set_fitted(self, fitted: FittedNetwork) -> Self:
         """Set the attributes of a fitted estimator; warn if the training failed or has not converged."""
         for name, value in vars(fitted.targets).items():
             setattr(self, name, value)
@@ -340,9 +336,9 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         adam = resolve_adam(self.optimiser, self.learning_rate, self.batch_size)
         alpha = resolve_alpha(self.alpha, self.penalties)
         self._require_loss()
-        rows, given = self._validated(X, y, reset=is_first)
-        samples, targets = self._encode(rows, given, sample_weight, targets)
-        random = np.random.RandomState(self._seed())
+        rows, checked_y = self._validate(X, y, reset=is_first)
+        samples, targets = self._encode(rows, checked_y, sample_weight, targets)
+        random = np.random.RandomState(draw_seed(self.random_state) % MAX_SEED)
         network = self._network(rows.shape[1], targets) if is_first else self.network_
         start = network.init(random_state=random, scheme="scaled") if is_first else self.controls_
         state = self._training_state or AdamState(adam, int(random.randint(2**31)))
@@ -363,20 +359,16 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         )
         fitted = fit_network(plan)
         assert fitted.adam is not None
-        self._adopt(replace(fitted, n_iter=0 if is_first else self.n_iter_))
+        self._set_fitted(replace(fitted, n_iter=0 if is_first else self.n_iter_))
         self._training_state = fitted.adam
         self.n_iter_ += 1
         return self
-
-    def _seed(self) -> int:
-        """Return a seed for this fit; a generator gives the next one."""
-        return draw_seed(self.random_state) % MAX_SEED
 
     def _network(self, n_features: int, targets: Targets) -> Network:
         return Network.preset(
             self.architecture,
             n_features,
-            defaults.layers_of(self.architecture, self.n_layers),
+            defaults.resolve_layers(self.architecture, self.n_layers),
             n_outputs=targets.n_outputs,
             tableau=self.tableau,
             field=validation.choice(self.field, "field", FIELDS_WITHOUT_OPTION),
@@ -402,24 +394,20 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if X_val is None or y_val is None:
             raise ValueError("X_val and y_val must be given together")
         try:
-            rows, given = self._validated(X_val, y_val, reset=False)
-            encoded = targets.encode(given)
+            rows, checked_y = self._validate(X_val, y_val, reset=False)
+            encoded = targets.encode(checked_y)
         except (TypeError, ValueError) as error:
             raise type(error)(f"X_val and y_val: {error}") from error
         return Validation(rows, encoded, sample_weight=None if weights is None else self._weights(weights, rows))
 
-    def _validated_rows(self, X: ArrayLike) -> FloatArray:
+    def _validate_rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows: FloatArray = self._validated(X, reset=False)
+        rows: FloatArray = self._validate(X, reset=False)
         return rows
 
-    def _validated(self, X: Any, *y: Any, **options: Any) -> Any:
+    def _validate(self, X: Any, *y: Any, **options: Any) -> Any:
         """Return the data that scikit-learn has validated, or raise its error, without its warnings."""
-        if issparse(X):
-            raise TypeError(
-                f"X is sparse ({type(X).__name__}), but a flow moves dense rows; make it dense with X.toarray(), or "
-                "reduce it with sklearn.decomposition.TruncatedSVD in a pipeline"
-            )
+        require_dense(X)
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 return validate_data(self, X, *y, dtype=np.float64, **self._validation_options(*y), **options)
@@ -427,19 +415,18 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             names = "X and y" if y else "X"
             raise ValueError(f"{names} must hold numbers within the range of float64: {error!r}") from error
         except (TypeError, ValueError) as error:
-            names = ", ".join(map(repr, columns_without_numbers(X)[:MAX_NAMES]))
-            if not names:
-                raise
-            raise ValueError(
-                f"X has columns without numbers: {names}; encode them, for example with "
-                "sklearn.preprocessing.OneHotEncoder in a ColumnTransformer, or leave them out"
-            ) from error
+            if unreadable := columns_without_numbers(X):
+                raise ValueError(
+                    f"X has columns without numbers: {', '.join(map(repr, unreadable[:MAX_NAMES]))}; encode them, "
+                    "for example with sklearn.preprocessing.OneHotEncoder in a ColumnTransformer, or leave them out"
+                ) from error
+            raise
 
     def _validation_options(self, *y: Any) -> dict[str, Any]:
         return {}
 
     def _weights(self, sample_weight: Any, rows: FloatArray) -> FloatArray:
-        if isinstance(sample_weight, Number):  # which stands for all, and is not looked at below
+        if isinstance(sample_weight, Number):  # the weight of all samples, which scikit-learn does not check
             sample_weight = validation.real(sample_weight, "sample_weight")
         try:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -460,38 +447,3 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     @property
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)
-
-
-def _split(samples: Samples, fraction: float, random: np.random.RandomState) -> tuple[Samples, Validation]:
-    """Return the samples to train on and those for early stopping, drawn from merged rows."""
-    labels = samples.y if samples.y.dtype.kind == "i" else None
-    count = math.ceil(fraction * len(samples.X))
-    classes = 0 if labels is None else len(np.unique(labels))
-    if labels is not None and (np.bincount(labels)[np.unique(labels)].min() < 2 or count < classes):
-        labels = None  # too few of a class for a fraction of each
-    if not 0 < count < len(samples.X):
-        raise ValueError(
-            f"early_stopping=True, but validation_fraction={fraction:g} of {len(samples.X)} distinct samples is "
-            f"{'none' if count == 0 else 'all of them'}"
-        )
-    kept, held_out = train_test_split(np.arange(len(samples.X)), test_size=count, stratify=labels, random_state=random)
-    training, evaluated = samples.parted(np.sort(kept), np.sort(held_out))
-    return training, Validation(evaluated.X, evaluated.y, sample_weight=evaluated.weights)
-
-
-def _warn_of_scale(X: FloatArray) -> None:
-    """Warn if a column is so large, or all are so small, that the prior and the scale of the flow do not suit them."""
-    with np.errstate(over="ignore", under="ignore"):
-        sizes = np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))
-    column = int(sizes.argmax())
-    size = f"X[:, {column}] has a root mean square of {sizes[column]:.3g}"
-    scale = "scale the inputs, for example with sklearn.preprocessing.StandardScaler in a pipeline"
-    if sizes[column] > LARGE and np.ptp(X[:, column]) == 0:
-        message = f"{size} and the same value in every row; leave it out"
-    elif sizes[column] > LARGE:
-        message = f"{size}; {scale}"
-    elif 0 < sizes[column] < 1 / LARGE:
-        message = f"{size}, and no column has a larger one; {scale}"
-    else:
-        return
-    warnings.warn(message, UserWarning, stacklevel=4)

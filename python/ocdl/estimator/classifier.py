@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
-from ocdl.base import validation
 from ocdl.base.keywords import known_keywords
 from ocdl.base.validation import FloatArray
 from ocdl.estimator import defaults
 from ocdl.estimator.base import ODEEstimator
 from ocdl.estimator.plan import Callback
-from ocdl.estimator.samples import Samples, canonical, reweighted
+from ocdl.estimator.samples import Samples, merge_samples, reweight
 from ocdl.estimator.settings import FOREIGN_KEYWORDS
-from ocdl.estimator.targets import ClassTargets
+from ocdl.estimator.targets import ClassTargets, class_factors, require_one_label
 from ocdl.model.objective import predict_class
 from ocdl.model.penalties import Penalty
 from ocdl.model.tableau import Tableau
 from ocdl.training.optimisers import Chain, Optimiser
 
 __all__ = ["ODEClassifier"]
-
-SEVERAL = (list, tuple, set, np.ndarray)  # what holds the labels of a sample where it has several
 
 
 def _has_probabilities(estimator: ODEClassifier) -> bool:
@@ -74,7 +69,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     tol : float
         The training has converged when the norm of the gradient is at most this.
     penalties : Penalty, sequence of Penalty or None
-        `Tikhonov`, `L1`, `TimeSmoothness`, `EvenSteps`, or several of them, in place of the prior.
+        `Tikhonov`, `L1`, `GroupL1`, `TimeSmoothness`, `EvenSteps`, or several of them, in place of the prior.
     class_weight : dict, "balanced" or None
         Weights of the classes, as in scikit-learn; "balanced" takes sample weights into account, too.
     validation_fraction : float
@@ -247,7 +242,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         >>> model.score(X, y) > 0.8
         True
         """
-        _require_one_label(y)
+        require_one_label(y)
         return self._fit(self._plan(X, y, sample_weight, (X_val, y_val, sample_weight_val), callback))
 
     def partial_fit(
@@ -286,7 +281,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         >>> model.predict(X).shape
         (100,)
         """
-        _require_one_label(y)
+        require_one_label(y)
         if hasattr(self, "controls_"):
             targets = self._targets
             if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
@@ -327,7 +322,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         >>> bool(((model.decision_function(X) > 0) == model.predict(X)).all())
         True
         """
-        rows = self._validated_rows(X)
+        rows = self._validate_rows(X)
         outputs = self.network_.predict(self.controls_, rows)
         return outputs[:, 0] if self.network_.n_outputs == 1 else outputs
 
@@ -357,7 +352,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         >>> sorted(set(model.predict(X).tolist()))
         [0, 1]
         """
-        rows = self._validated_rows(X)
+        rows = self._validate_rows(X)
         labels: NDArray[Any] = self.classes_[predict_class(self.network_.predict(self.controls_, rows))]
         return labels
 
@@ -392,7 +387,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         >>> p.shape, bool(abs(p.sum(axis=1) - 1).max() < 1e-12)
         ((100, 2), True)
         """
-        rows = self._validated_rows(X)
+        rows = self._validate_rows(X)
         outputs = self.network_.predict(self.controls_, rows)
         return self._loss.inverse_link(outputs)
 
@@ -438,33 +433,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"warm_start=True, but y has the classes {targets.classes_} and the last fit had {self.classes_}"
             )
-        samples = canonical(X, targets.encode(y), self._weights(sample_weight, X))
+        samples = merge_samples(X, targets.encode(y), self._weights(sample_weight, X))
         if self.class_weight is not None:
-            samples = reweighted(samples, self._class_weights(targets.classes_, samples)[samples.y])
+            samples = reweight(samples, class_factors(self.class_weight, targets.classes_, samples)[samples.y])
         return samples, targets
-
-    def _class_weights(self, classes: NDArray[Any], samples: Samples) -> FloatArray:
-        """Return the weight of each class; if balanced, all classes have the same total weight."""
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            order = np.argsort(samples.y)
-            ends = np.searchsorted(samples.y[order], np.arange(1, len(classes)))
-            totals = np.array([*map(math.fsum, np.split(samples.row_weights[order], ends))])
-            return samples.total / np.count_nonzero(totals) / np.where(totals > 0, totals, 1.0)
-        if not isinstance(self.class_weight, dict):
-            accepted = "a dict of classes and their weights, 'balanced' or None"
-            raise TypeError(f"class_weight must be {accepted}, got {validation.format_with_type(self.class_weight)}")
-        for label, weight in self.class_weight.items():
-            validation.not_negative(weight, f"class_weight[{validation.format_value(label)}]")
-        factors: FloatArray = compute_class_weight(self.class_weight, classes=classes, y=classes)
-        return factors
-
-
-def _require_one_label(y: Any) -> None:
-    shape: tuple[int, ...] = getattr(y, "shape", ())
-    is_table = len(shape) == 2 and shape[1] > 1
-    if is_table or (isinstance(y, (list, tuple)) and any(isinstance(labels, SEVERAL) for labels in y)):
-        given = f"shape {tuple(shape)}" if is_table else "a list for each sample"
-        raise ValueError(
-            f"y has {given}, several labels for each sample; wrap the estimator in "
-            "sklearn.multioutput.MultiOutputClassifier to have one for each column"
-        )

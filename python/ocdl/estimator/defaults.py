@@ -25,7 +25,7 @@ PATIENCE = 10
 VALIDATION_FRACTION = 0.1
 
 
-def layers_of(architecture: str, given: int | None) -> int:
+def resolve_layers(architecture: str, given: int | None) -> int:
     """Return the number of layers of a network of this architecture: the given one, or the default."""
     if given is not None:
         return given

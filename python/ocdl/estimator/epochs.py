@@ -1,4 +1,4 @@
-"""Epochs: one of Adam over rows that come in portions, and the history of mini-batches by epochs."""
+"""Epochs: one epoch of Adam for `partial_fit`, and the history of mini-batches by epochs."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ AVERAGES = ("steps", "first_moment", "second_moment")
 
 
 def resolve_adam(optimiser: Any, learning_rate: Any, batch_size: Any) -> Adam:
-    """Return the Adam that the parameters of an estimator describe; they may not name another method."""
-    chosen = resolve_optimiser("adam" if optimiser is None else optimiser, learning_rate, batch_size)
-    if not isinstance(chosen, Adam):
-        raise ValueError(f"partial_fit makes epochs of Adam, got optimiser={optimiser!r}; leave it out, or call fit")
+    """Return the Adam that the parameters of an estimator describe; another method is an error."""
+    adam = resolve_optimiser("adam" if optimiser is None else optimiser, learning_rate, batch_size)
+    if not isinstance(adam, Adam):
+        raise ValueError(f"partial_fit runs epochs of Adam, got optimiser={optimiser!r}; leave it out, or call fit")
     is_object = not isinstance(optimiser, (str, type(None)))
-    return chosen if is_object or batch_size is not None else replace(chosen, batch_size=DEFAULT_BATCH)
+    return adam if is_object or batch_size is not None else replace(adam, batch_size=DEFAULT_BATCH)
 
 
 @dataclass(frozen=True, eq=False)
 class AdamState:
-    """The state of Adam between portions of the rows."""
+    """The state of Adam between two calls of `partial_fit`."""
 
     adam: Adam
     seed: int
@@ -47,7 +47,7 @@ def run_epoch(
 ) -> tuple[Controls, AdamState]:
     """Return controls and state after one epoch over these samples."""
     X, y, weights, _ = samples
-    problem = Problem.from_arguments(Ranks(), net, X, y, objective, weights, None, (), 0.0, 0.0)
+    problem = Problem.from_arguments(Ranks(), net, X, y, objective, weights, None, None, (), 0.0, 0.0)
     training = problem.start(net._vector(u).copy(), state.adam, state.seed)
     training.start()
     training.restore(training.state() | state.averages)
@@ -60,8 +60,8 @@ def run_epoch(
     )
 
 
-def by_epochs(history: History, steps: int) -> History:
-    """Return the history with a row per epoch of so many steps: mean losses and gradient norms of the batches."""
+def group_by_epochs(history: History, steps: int) -> History:
+    """Return the history with a row per epoch of `steps` iterations: means of the losses and gradient norms."""
     if steps == 1:
         return history
     epochs = -(-np.arange(len(history)) // steps)

@@ -1,4 +1,4 @@
-"""Fitted estimators in model files: what is needed to predict, and the parameters; not the history."""
+"""Fitted estimators in model files: the fitted network, the targets and the parameters, but not the history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MIGRATIONS: dict[int, Migration] = {}
 
 
 class Fitted(Protocol):
-    """A fitted estimator, as far as a file holds it."""
+    """The attributes of a fitted estimator that a file holds."""
 
     feature_names_in_: NDArray[Any]
     n_features_in_: int
@@ -53,7 +53,7 @@ def save(path: FilePath, estimator: Fitted, others: Arrays | None = None, **meta
     status = getattr(estimator, "status_", None)
     values: tuple[Any, ...] = (
         type(estimator).__name__,
-        {name: _stored(name, value) for name, value in estimator.get_params(deep=False).items()},
+        {name: _to_json(name, value) for name, value in estimator.get_params(deep=False).items()},
         estimator._targets.to_json(),
         None if names is None else plain_list(names, "feature_names_in_"),
         int(estimator.n_iter_),
@@ -64,7 +64,7 @@ def save(path: FilePath, estimator: Fitted, others: Arrays | None = None, **meta
 
 
 def restore(path: FilePath, model: files.SavedNetwork, version: int, kind: Callable[..., SomeFitted]) -> SomeFitted:
-    """Return the estimator of this kind in what was read from a file."""
+    """Return the estimator of this kind from the contents of a file."""
     network, controls, metadata = model
     try:
         if "estimator" not in metadata:
@@ -75,7 +75,7 @@ def restore(path: FilePath, model: files.SavedNetwork, version: int, kind: Calla
         if stored["kind"] != type(estimator).__name__:
             raise ValueError(f"it is an {stored['kind']!r:.80}, not an {type(estimator).__name__!r}")
         parameters = require_keys(stored["parameters"], "the parameters", tuple(estimator.get_params(deep=False)))
-        estimator = kind(**{name: _restored(name, value) for name, value in parameters.items()})
+        estimator = kind(**{name: _from_json(name, value) for name, value in parameters.items()})
         estimator._require_loss()
         estimator.network_, estimator.controls_ = network, controls
         targets = estimator._targets_type.from_json(stored["targets"], network.n_outputs)
@@ -94,7 +94,7 @@ def restore(path: FilePath, model: files.SavedNetwork, version: int, kind: Calla
     return estimator
 
 
-def _stored(name: str, value: Any) -> Any:
+def _to_json(name: str, value: Any) -> Any:
     """Return a parameter as JSON can hold it."""
     if isinstance(value, Tableau):
         return files.tableau_to_dict(value)
@@ -110,11 +110,11 @@ def _stored(name: str, value: Any) -> Any:
     if name == "class_weight" and isinstance(value, dict):
         return [[plain_list(np.asarray([label]), "class_weight")[0], float(weight)] for label, weight in value.items()]
     if name == "random_state" and not isinstance(value, (int, np.integer)):
-        return None  # a generator's state is not worth keeping: a new fit starts elsewhere anyway
+        return None  # the state of a generator is not stored: a new fit would continue it anyway
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _restored(name: str, value: Any) -> Any:
+def _from_json(name: str, value: Any) -> Any:
     if name == "tableau" and isinstance(value, dict):
         return files.tableau_from_dict(value)
     if name == "penalties" and value is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from ocdl.base.names import pluralise
 from ocdl.base.threads import limit_threads
 from ocdl.estimator.alpha import choose_alpha
-from ocdl.estimator.epochs import by_epochs, run_epoch
+from ocdl.estimator.epochs import group_by_epochs, run_epoch
 from ocdl.estimator.plan import FitPlan, FittedNetwork
 from ocdl.estimator.prior import SHORT, WEAK_ITERATIONS, WEAK_SHARE, reach
 from ocdl.model.controls import Controls
@@ -36,13 +36,13 @@ def fit_network(plan: FitPlan) -> FittedNetwork:
         callback = _Callback(plan)
         first = _train_weakly(plan, callback)
         if first is None:
-            return _judge(plan, [_train(plan, plan.start, callback)])
+            return _diagnose_phases(plan, [_train(plan, plan.start, callback)])
         if callback.has_ended:
-            return _judge(plan, [first._ended_as(Status.INTERRUPTED)])
+            return _diagnose_phases(plan, [first._with_status(Status.INTERRUPTED)])
         if first.status is Status.NOT_FINITE:
-            return _judge(plan, [first])
+            return _diagnose_phases(plan, [first])
         callback.iterations_before = first.n_iter
-        return _judge(plan, [first, _train(plan, first.controls, callback, iterations_before=first.n_iter)])
+        return _diagnose_phases(plan, [first, _train(plan, first.controls, callback, iterations_before=first.n_iter)])
 
 
 def _fit_epoch(plan: FitPlan) -> FittedNetwork:
@@ -82,7 +82,7 @@ def _train_weakly(plan: FitPlan, callback: _Callback) -> Result | None:
     at_rest = _minimise(plan, single, single.controls(), plan.objective(), callback, max_iter=iterations, freeze=frozen)
     steps = np.repeat(at_rest.history.time_steps / network.n_layers, network.n_layers, axis=1)
     history = replace(at_rest.history, time_steps=steps)
-    return replace(at_rest, controls=_in_all_layers(at_rest.controls, network), history=history)
+    return replace(at_rest, controls=_expand_to_layers(at_rest.controls, network), history=history)
 
 
 def _minimise(
@@ -108,21 +108,23 @@ def _minimise(
     )
 
 
-def _judge(plan: FitPlan, phases: list[Result]) -> FittedNetwork:
+def _diagnose_phases(plan: FitPlan, phases: list[Result]) -> FittedNetwork:
     """Return the fitted network with a diagnosis of its training, based on the last phase."""
     steps, result = plan.steps_per_epoch, reduce(Result.followed_by, phases)
-    history, n_iter = by_epochs(result.history, steps), math.ceil(result.n_iter / steps)
+    history, n_iter = group_by_epochs(result.history, steps), math.ceil(result.n_iter / steps)
     first = last = constant = math.nan
     if result.status not in (Status.NOT_FINITE, Status.INTERRUPTED):
         first, last = (_value(plan, u, plan.objective()) for u in (plan.start, result.controls))
     if result.status is Status.ITERATION_LIMIT:
-        alone, constant = (_value(plan, u, Objective(plan.loss)) for u in (result.controls, plan.network.controls()))
-        constant += last - alone
+        loss_alone, constant = (
+            _value(plan, u, Objective(plan.loss)) for u in (result.controls, plan.network.controls())
+        )
+        constant += last - loss_alone
     last_method = stages_of(plan.method)[-1][0]
     diagnosis = diagnose(
         Evidence(
             result.status,
-            by_epochs(phases[-1].history, steps),
+            group_by_epochs(phases[-1].history, steps),
             first,
             last,
             lambda: result.status is Status.SATURATED,
@@ -150,7 +152,7 @@ def _value(plan: FitPlan, u: Controls, objective: Objective) -> float:
     return float(train(network, u, samples.X, samples.y, **options).history.loss[0])
 
 
-def _in_all_layers(u: Controls, network: Network) -> Controls:
+def _expand_to_layers(u: Controls, network: Network) -> Controls:
     """Return controls of one layer at rest as those of all layers."""
     return u if len(u.K) == network.n_layers else network.controls(W=u.W, mu=u.mu)
 
@@ -165,6 +167,6 @@ class _Callback:
         plan = self._plan
         assert plan.callback is not None
         iteration = math.ceil((self.iterations_before + state.iteration) / plan.steps_per_epoch)
-        state = replace(state, controls=_in_all_layers(state.controls, plan.network), iteration=iteration)
+        state = replace(state, controls=_expand_to_layers(state.controls, plan.network), iteration=iteration)
         self.has_ended = bool(plan.callback(state))
         return self.has_ended

@@ -42,7 +42,7 @@ class FitPlan:
     probe : Samples
         A sample of all rows, the same on every rank, for the choice of `alpha`; without a communicator, all rows.
     targets : Targets
-        What the targets mean.
+        The classes, or the scale of the numbers.
     start : Controls
         The initial controls; with `is_warm` there is no phase with a weak prior.
     alpha : float or {"auto", "cv"}
@@ -50,13 +50,13 @@ class FitPlan:
     noise : float
         The variance of the noise in the targets, which the prior is relative to.
     penalties : Penalty, sequence of Penalty or None
-        What replaces the prior.
+        Penalties that replace the prior.
     optimiser : Optimiser, Chain or None
-        None: L-BFGS, with as many pairs as memory takes.
+        None: L-BFGS, with as many pairs as fit into memory.
     max_iter : int
         Iterations; with mini-batches epochs.
     adam : AdamState or None
-        Of the epochs before: the fit is one more epoch of Adam.
+        The state after the epochs before; if it is given, the fit is one more epoch of Adam.
     """
 
     samples: Samples
@@ -108,14 +108,14 @@ class FitPlan:
         return 1 if batch is None else math.ceil(rows / min(batch, rows))
 
     def objective(self, *, weak: bool = False) -> Objective:
-        """Return the objective: the loss and the prior, or what replaces it."""
+        """Return the objective: the loss with the prior, or with the penalties that replace it."""
         penalties = self.penalties
         if penalties is None and self.factor != 0:
             total = self.samples.total if self.adam is None else self.adam.total_weight
             penalties = prior(self.network, total, self.factor, noise=self.noise, weak=weak)
         return Objective(self.loss, penalties=penalties)
 
-    def of_fold(self, kept: Samples, **changes: Any) -> FitPlan:
+    def for_fold(self, kept: Samples, **changes: Any) -> FitPlan:
         """Return the plan for a subset of the samples, without a callback and without progress."""
         unwatched: dict[str, Any] = {"validation": None, "callback": None, "progress": False}
         alone: dict[str, Any] = {"communicator": None, "checkpoint": None, "optimiser": None}

@@ -1,14 +1,14 @@
-"""The prior of the estimators: what the controls are like before any data, so that noise is not learned.
+"""The prior of the estimators: a distribution of the controls before any data, so that noise is not learned.
 
 With m the sum of the sample weights, d the dimension of the state and s = T / N, the mean of the losses is joined by ::
 
     alpha / (2 m) [ 3 |W|^2 + s sum_j (1.2 d^1.5 |K_j|^2 + 2 |b_j|^2) + 200 sum_j ((h_j - s) / s)^2 ]
 
-where the last term is there for free steps only. It is the negative logarithm of normal densities. A flow with K = 0
+where the last term applies to free steps only. It is the negative logarithm of normal densities. A flow with K = 0
 is logistic or linear regression; the factor that grows with d makes the flow fall back there on wide and noisy tables,
 while two columns stay free. Without the last term, steps would grow and evade the penalty of K.
 
-A feed-forward network with K = 0 passes nothing on. Entries of variance 1/d keep the length of what they are given::
+The outputs of a feed-forward network with K = 0 do not depend on the data. Entries of variance 1/d keep lengths::
 
     alpha / (2 m) [ 3 |W|^2 + sum_j (d |K_j|^2 + |b_j|^2) ]
 """
@@ -24,9 +24,9 @@ MATRIX, MATRIX_POWER = 1.2, 1.5
 VECTOR = 2.0
 READOUT = 3.0
 STEPS = 200.0
-WEAK = 0.1  # of the field's part, at first: symmetric data would be caught at K = 0
+WEAK = 0.1  # factor of the weights of the field at first: with symmetric data K = 0 is a stationary point
 WEAK_ITERATIONS, WEAK_SHARE = 30, 0.2  # at most, and of all iterations
-SHORT = 0.25  # a reach of the flow that comes to nothing
+SHORT = 0.25  # a reach below which the flow starts at rest
 
 
 def prior(

@@ -14,7 +14,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.estimator import defaults
 from ocdl.estimator.base import ODEEstimator
 from ocdl.estimator.plan import Callback
-from ocdl.estimator.samples import Samples, canonical, linear_residuals
+from ocdl.estimator.samples import Samples, linear_residuals, merge_samples
 from ocdl.estimator.settings import FOREIGN_KEYWORDS
 from ocdl.estimator.targets import ROBUST, NumberTargets
 from ocdl.model.losses import Quantile
@@ -24,9 +24,9 @@ from ocdl.training.optimisers import Chain, Optimiser
 
 __all__ = ["ODERegressor"]
 
-CAUTION = 2.5  # times what a linear model leaves: the noise that the prior is relative to
-OUTLYING = 5.0  # scaled targets beyond are outliers
-QUANTILE_STEEPNESS = 0.5
+CAUTION = 2.5  # factor from the residual variance of a linear model to the noise that the prior is relative to
+MAX_SCALED_TARGET = 5.0  # scaled targets beyond are outliers
+QUANTILE_SLOPE = 0.5
 MIN_NOISE = 0.05  # of the variance of the targets
 
 
@@ -254,7 +254,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         >>> model.predict(X).shape
         (100,)
         """
-        rows = self._validated_rows(X)
+        rows = self._validate_rows(X)
         outputs = self.network_.predict(self.controls_, rows)
         means = self._loss.inverse_link(outputs)
         with np.errstate(over="ignore"):
@@ -284,7 +284,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
             numbers = np.asarray(y, np.float64)
         if not np.isfinite(numbers).all():
             raise ValueError("y must hold finite numbers")
-        merged = canonical(X, numbers, weights)
+        merged = merge_samples(X, numbers, weights)
         targets: NumberTargets = known or NumberTargets.learn(merged, self._loss)
         return merged._replace(y=targets.encode(merged.y, self.loss)), targets
 
@@ -292,23 +292,23 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         """Return a cautious estimate of the residual variance of a linear model of the scaled targets."""
         if self._loss.minimum_target == 0:
             return 1.0
-        if not _leaves_something(samples):
-            return CAUTION * self._steepness
-        left = float(np.mean(linear_residuals(samples._replace(y=self._without_outliers(samples.y)))))
+        if not _is_overdetermined(samples):
+            return CAUTION * self._loss_slope
+        variance = float(np.mean(linear_residuals(samples._replace(y=self._clip_outliers(samples.y)))))
         freedom = len(samples.X) - samples.X.shape[1] - 1
-        return CAUTION * self._steepness * float(np.clip(left * len(samples.X) / freedom, MIN_NOISE, 1.0))
+        return CAUTION * self._loss_slope * float(np.clip(variance * len(samples.X) / freedom, MIN_NOISE, 1.0))
 
     @property
-    def _steepness(self) -> float:
-        """How much a residual of the size of the noise weighs, beside half of its square."""
-        return QUANTILE_STEEPNESS if isinstance(self._loss, Quantile) else 1.0
+    def _loss_slope(self) -> float:
+        """The loss of a residual of the size of the noise, relative to half of its square."""
+        return QUANTILE_SLOPE if isinstance(self._loss, Quantile) else 1.0
 
-    def _without_outliers(self, numbers: FloatArray) -> FloatArray:
+    def _clip_outliers(self, numbers: FloatArray) -> FloatArray:
         """Return the targets, with outliers clipped if the loss is robust."""
-        return np.clip(numbers, -OUTLYING, OUTLYING) if isinstance(self._loss, ROBUST) else numbers
+        return np.clip(numbers, -MAX_SCALED_TARGET, MAX_SCALED_TARGET) if isinstance(self._loss, ROBUST) else numbers
 
 
-def _leaves_something(samples: Samples) -> bool:
-    """Whether there are too many points for a linear model to fit all, so that its residuals estimate the noise."""
+def _is_overdetermined(samples: Samples) -> bool:
+    """Whether there are more rows than coefficients of a linear model, so that its residuals estimate the noise."""
     rows, columns = samples.X.shape
     return bool(rows > columns + 1)

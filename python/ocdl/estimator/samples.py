@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.model_selection import train_test_split
 
 from ocdl.base.validation import FloatArray, LabelArray
+from ocdl.training.validation import Validation
 
 Hashes = NDArray[np.uint64]
 MIX, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-ROWS_AT_ONCE = 1 << 14  # whose temporaries stay in a cache
-PIECES = 8  # in which columns are brought into another order
+ROWS_AT_ONCE = 1 << 14  # so that temporary arrays stay in a cache
+LARGE = 20.0  # root mean square of a column that is not scaled
+COLUMN_BLOCKS = 8  # in which columns are permuted, so that no copy of all is needed
 
 
 class Samples(NamedTuple):
@@ -30,21 +36,30 @@ class Samples(NamedTuple):
         equal = np.full(len(self.X), self.total / len(self.X))
         return equal if self.weights is None else self.weights
 
-    def chosen(self, rows: LabelArray) -> Samples:
+    def select(self, rows: LabelArray) -> Samples:
         """Return some of the rows."""
-        return weighted(self.X[rows], self.y[rows], self.row_weights[rows])
+        return make_samples(self.X[rows], self.y[rows], self.row_weights[rows])
 
-    def parted(self, first: LabelArray, second: LabelArray) -> tuple[Samples, Samples]:
-        """Return all rows in two parts. Both are views of `X`, whose rows are brought into another order."""
+    def partition(self, first: LabelArray, second: LabelArray) -> tuple[Samples, Samples]:
+        """Return two sets of rows that together are all. Both are views of `X`, whose rows are permuted in place."""
         rows, count = np.concatenate([first, second]), len(first)
-        width = max(1, self.X.shape[1] // PIECES)
+        width = max(1, self.X.shape[1] // COLUMN_BLOCKS)
         for start in range(0, self.X.shape[1], width):
             columns = slice(start, start + width)
             self.X[:, columns] = self.X[rows, columns]
         y, weights = self.y[rows], self.row_weights[rows]
         return (
-            weighted(self.X[:count], y[:count], weights[:count]),
-            weighted(self.X[count:], y[count:], weights[count:]),
+            make_samples(self.X[:count], y[:count], weights[:count]),
+            make_samples(self.X[count:], y[count:], weights[count:]),
+        )
+
+
+def require_dense(X: Any) -> None:
+    """Raise a TypeError if X is a sparse matrix."""
+    if issparse(X):
+        raise TypeError(
+            f"X is sparse ({type(X).__name__}), but a flow moves dense rows; make it dense with X.toarray(), or "
+            "reduce it with sklearn.decomposition.TruncatedSVD in a pipeline"
         )
 
 
@@ -65,10 +80,10 @@ def _are_numbers(column: NDArray[Any]) -> bool:
 
 
 def linear_residuals(samples: Samples) -> FloatArray:
-    """Return the weighted mean of the squares that a linear model of the rows leaves, for each target.
+    """Return the weighted mean of the squared residuals of a linear model, for each target.
 
-    Least squares by a QR decomposition, some rows at a time: beside X there is no room for another one. The size of a
-    column makes no difference to what is left, but its square may overflow: each is divided by a power of two.
+    Least squares by a QR decomposition of some rows at a time, because memory may not hold a copy of X. Scaling a
+    column does not change the residuals, but its squares may overflow, so each is divided by a power of two.
     """
     X, targets, weights = samples.X, samples.y.reshape(len(samples.y), -1), samples.row_weights
     columns = X.shape[1] + 1
@@ -78,29 +93,29 @@ def linear_residuals(samples: Samples) -> FloatArray:
     for start in range(0, len(X), step):
         rows = slice(start, start + step)
         root = np.sqrt(weights[rows])[:, None]
-        piece = root * np.column_stack([np.ldexp(X[rows], -size), np.ones(len(root)), targets[rows]])
-        triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, piece]), mode="r"))
+        block = root * np.column_stack([np.ldexp(X[rows], -size), np.ones(len(root)), targets[rows]])
+        triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, block]), mode="r"))
     design, right_side = triangle[:, :columns], triangle[:, columns:]
-    left = right_side - design @ np.linalg.lstsq(design, right_side, rcond=None)[0]
-    squares: FloatArray = np.sum(left**2, axis=0) / weights.sum()
+    residuals = right_side - design @ np.linalg.lstsq(design, right_side, rcond=None)[0]
+    squares: FloatArray = np.sum(residuals**2, axis=0) / weights.sum()
     return squares
 
 
 def quartiles(targets: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the weighted quartiles of each target, (3, targets)."""
-    found = np.empty((3, targets.shape[1]))
+    result = np.empty((3, targets.shape[1]))
     for j, column in enumerate(targets.T):
         order = np.argsort(column, kind="stable")
-        shares = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
-        found[:, j] = np.interp((0.25, 0.5, 0.75), shares, column[order])
-    return found
+        levels = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
+        result[:, j] = np.interp((0.25, 0.5, 0.75), levels, column[order])
+    return result
 
 
-def canonical(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples:
+def merge_samples(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples:
     """Return the samples sorted, without weight 0, and equal ones merged, so that order and repetition do not matter.
 
-    Sorted by a hash of row and target, and by what they hold where two have the same one: numbers are sorted many times
-    faster than rows. Beside X and the X that is returned there is room for a few columns only.
+    They are sorted by a hash of row and target, and by their contents where hashes are equal: sorting numbers is many
+    times faster than sorting rows. Besides X and the result only a few columns are in memory.
     """
     targets = y.reshape(len(y), -1)
     columns = [*targets.T, *X.T]
@@ -122,7 +137,7 @@ def canonical(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples:
     del hashes, same_hash, same, starts, first, order
     merged = np.take(X, rows, axis=0)
     merged += 0.0  # of equal rows one may have had -0
-    return weighted(merged, y[rows] + y.dtype.type(0), _scale_free(total[total > 0]))
+    return make_samples(merged, y[rows] + y.dtype.type(0), _scale_free(total[total > 0]))
 
 
 def _scale_free(weights: FloatArray) -> FloatArray:
@@ -139,7 +154,7 @@ def _scale_free(weights: FloatArray) -> FloatArray:
     return scaled
 
 
-def reweighted(samples: Samples, factors: FloatArray) -> Samples:
+def reweight(samples: Samples, factors: FloatArray) -> Samples:
     """Return the samples with their weights times these factors, without those of weight 0; their sum stays."""
     with np.errstate(over="ignore"):
         weights = samples.row_weights * factors
@@ -148,7 +163,7 @@ def reweighted(samples: Samples, factors: FloatArray) -> Samples:
         raise ValueError("sample_weight and class_weight must give weights that are finite and not negative")
     _require_some(weights)
     rows = weights > 0
-    return weighted(samples.X if rows.all() else samples.X[rows], samples.y[rows], weights[rows])
+    return make_samples(samples.X if rows.all() else samples.X[rows], samples.y[rows], weights[rows])
 
 
 def _require_some(weights: FloatArray) -> None:
@@ -157,19 +172,19 @@ def _require_some(weights: FloatArray) -> None:
 
 
 def _hashes(X: FloatArray, targets: NDArray[Any]) -> Hashes:
-    """Return a number of 64 bits for each row and its targets; equal ones have the same, whatever the sign of a 0."""
+    """Return a hash of 64 bits of each row and its targets; 0 and -0 have the same hash."""
     hashes = np.empty(len(X), np.uint64)
     for start in range(0, len(X), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
-        own = np.zeros(len(X[rows]), np.uint64)
+        row_hashes = np.zeros(len(X[rows]), np.uint64)
         for numbers in _columns(targets[rows], X[rows]):
-            own ^= (numbers + 0.0).view(np.uint64)  # 0 + -0 is 0
-            own += MIX
-            own ^= own >> np.uint64(30)
-            own *= FIRST
-            own ^= own >> np.uint64(27)
-            own *= SECOND
-        hashes[rows] = own ^ (own >> np.uint64(31))
+            row_hashes ^= (numbers + 0.0).view(np.uint64)  # 0 + -0 is 0
+            row_hashes += MIX
+            row_hashes ^= row_hashes >> np.uint64(30)
+            row_hashes *= FIRST
+            row_hashes ^= row_hashes >> np.uint64(27)
+            row_hashes *= SECOND
+        hashes[rows] = row_hashes ^ (row_hashes >> np.uint64(31))
     return hashes
 
 
@@ -180,27 +195,27 @@ def _columns(*tables: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
 
 
 def _equal_to_next(columns: list[NDArray[Any]], order: LabelArray, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which of these candidates, places in the order, hold the same as the next place."""
+    """Return which of these candidates, positions in the order, hold the same row as the next position."""
     equal = candidates.copy()
-    places = np.flatnonzero(candidates)
-    if len(places):
+    positions = np.flatnonzero(candidates)
+    if len(positions):
         for column in columns:
-            equal[places] &= column[order[places]] == column[order[places + 1]]
+            equal[positions] &= column[order[positions]] == column[order[positions + 1]]
     return equal
 
 
 def _sort_by_content(columns: list[NDArray[Any]], order: LabelArray, hashes: Hashes) -> None:
-    """Sort, in place, the part of an order by hashes in which several rows have the same one."""
+    """Sort, in place, the rows of an order by hashes whose hash is not unique."""
     repeated = np.zeros(len(order), bool)
     same = hashes[1:] == hashes[:-1]
     repeated[1:] |= same
     repeated[:-1] |= same
-    places = np.flatnonzero(repeated)
-    rows = order[places]
-    order[places] = rows[np.lexsort([*(column[rows] for column in reversed(columns)), hashes[places]])]
+    positions = np.flatnonzero(repeated)
+    rows = order[positions]
+    order[positions] = rows[np.lexsort([*(column[rows] for column in reversed(columns)), hashes[positions]])]
 
 
-def weighted(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples:
+def make_samples(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples:
     """Return samples with these weights, all of which are positive."""
     same = bool(np.all(weights == weights[0]))
     with np.errstate(over="ignore"):
@@ -208,3 +223,38 @@ def weighted(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples:
     if total == np.inf:
         raise ValueError("sample_weight has a sum beyond the range of float64; scale it down")
     return Samples(X, np.ascontiguousarray(y), None if same else weights, total)
+
+
+def split(samples: Samples, fraction: float, random: np.random.RandomState) -> tuple[Samples, Validation]:
+    """Return the samples to train on and those for early stopping, drawn from merged rows."""
+    labels = samples.y if samples.y.dtype.kind == "i" else None
+    count = math.ceil(fraction * len(samples.X))
+    classes = 0 if labels is None else len(np.unique(labels))
+    if labels is not None and (np.bincount(labels)[np.unique(labels)].min() < 2 or count < classes):
+        labels = None  # a class has too few samples for stratified splitting
+    if not 0 < count < len(samples.X):
+        raise ValueError(
+            f"early_stopping=True, but validation_fraction={fraction:g} of {len(samples.X)} distinct samples is "
+            f"{'none' if count == 0 else 'all of them'}"
+        )
+    kept, held_out = train_test_split(np.arange(len(samples.X)), test_size=count, stratify=labels, random_state=random)
+    training, evaluated = samples.partition(np.sort(kept), np.sort(held_out))
+    return training, Validation(evaluated.X, evaluated.y, sample_weight=evaluated.weights)
+
+
+def warn_of_scale(X: FloatArray) -> None:
+    """Warn if a column is so large, or all are so small, that the prior and the scale of the flow do not suit them."""
+    with np.errstate(over="ignore", under="ignore"):
+        sizes = np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))
+    column = int(sizes.argmax())
+    size = f"X[:, {column}] has a root mean square of {sizes[column]:.3g}"
+    scale = "scale the inputs, for example with sklearn.preprocessing.StandardScaler in a pipeline"
+    if sizes[column] > LARGE and np.ptp(X[:, column]) == 0:
+        message = f"{size} and the same value in every row; leave it out"
+    elif sizes[column] > LARGE:
+        message = f"{size}; {scale}"
+    elif 0 < sizes[column] < 1 / LARGE:
+        message = f"{size}, and no column has a larger one; {scale}"
+    else:
+        return
+    warnings.warn(message, UserWarning, stacklevel=4)

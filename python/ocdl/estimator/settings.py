@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import joblib
 
@@ -43,8 +43,7 @@ def resolve_optimiser(optimiser: Any, learning_rate: Any, batch_size: Any) -> Op
                 f"{' and '.join(given)} beside optimiser={optimiser!r}: set it in the optimiser, or name one, "
                 "as in optimiser='adam'"
             )
-        chosen: Optimiser | Chain = optimiser  # `train` checks its type
-        return chosen
+        return cast(Optimiser | Chain, optimiser)  # `train` checks the type
     kind = BY_NAME[validation.choice(optimiser, "optimiser", BY_NAME, ALIASES)]
     if kind is Adam:
         rate = validation.positive(given.get("learning_rate", defaults.LEARNING_RATE), "learning_rate")

@@ -1,12 +1,14 @@
-"""What the targets of an estimator are: classes and their numbers, or numbers and their scale."""
+"""The targets of an estimator: classes and their indices, or numbers and their scale."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import compute_class_weight
 
 from ocdl.base import validation
 from ocdl.base.names import pluralise
@@ -16,6 +18,7 @@ from ocdl.model.losses import Huber, Loss, Quantile
 from ocdl.model.objective import resolve_loss
 from ocdl.storage.container import require_keys
 
+SEVERAL = (list, tuple, set, np.ndarray)  # types that hold several labels of one sample
 ROBUST = (Huber, Quantile)  # robust losses
 NORMAL_QUARTILES = 1.349  # distance of the quartiles of normal numbers, in standard deviations
 
@@ -106,7 +109,7 @@ class NumberTargets:
             raise ValueError("y holds numbers whose squares are beyond the range of float64; scale it down")
         if isinstance(loss, ROBUST):
             low, median, high = quartiles(targets, weights)
-            is_wide = high > low  # where most targets are one number, the others say what the scale is
+            is_wide = high > low  # if most targets are equal, the others determine the scale
             mean = np.where(is_wide, median, mean)
             spread = np.where(is_wide, (high - low) / NORMAL_QUARTILES, spread)
         return cls(mean, np.where(spread > 0, spread, 1.0), samples.y.ndim)
@@ -179,3 +182,31 @@ def classes_from(stored: Any, n_outputs: int) -> NDArray[Any]:
             f"a network with {pluralise(n_outputs, 'output')} needs {max(n_outputs, 2)} classes, got {classes.shape}"
         )
     return classes
+
+
+def class_factors(class_weight: Any, classes: NDArray[Any], samples: Samples) -> FloatArray:
+    """Return the weight of each class; if balanced, all classes have the same total weight."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        order = np.argsort(samples.y)
+        ends = np.searchsorted(samples.y[order], np.arange(1, len(classes)))
+        totals = np.array([*map(math.fsum, np.split(samples.row_weights[order], ends))])
+        return samples.total / np.count_nonzero(totals) / np.where(totals > 0, totals, 1.0)
+    if not isinstance(class_weight, dict):
+        accepted = "a dict of classes and their weights, 'balanced' or None"
+        raise TypeError(f"class_weight must be {accepted}, got {validation.format_with_type(class_weight)}")
+    for label, weight in class_weight.items():
+        validation.not_negative(weight, f"class_weight[{validation.format_value(label)}]")
+    factors: FloatArray = compute_class_weight(class_weight, classes=classes, y=classes)
+    return factors
+
+
+def require_one_label(y: Any) -> None:
+    """Raise a ValueError if samples have several labels."""
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    is_table = len(shape) == 2 and shape[1] > 1
+    if is_table or (isinstance(y, (list, tuple)) and any(isinstance(labels, SEVERAL) for labels in y)):
+        given = f"shape {tuple(shape)}" if is_table else "a list for each sample"
+        raise ValueError(
+            f"y has {given}, several labels for each sample; wrap the estimator in "
+            "sklearn.multioutput.MultiOutputClassifier to have one for each column"
+        )

@@ -1,1 +1,1 @@
-"""Flows in other people's programs: PyTorch, JAX, and files in ONNX."""
+"""Flows in other libraries: PyTorch, JAX, and files in ONNX."""

@@ -14,6 +14,7 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray
 from ocdl.interop import nonfinite
 from ocdl.model.controls import Part
+from ocdl.model.inputs import refuse_inputs
 from ocdl.network import Network
 
 RETURNS = ("outputs", "state", "trajectory")
@@ -37,7 +38,7 @@ class Bridge:
         Whether the result is the outputs.
     parts : tuple of Part
         The parts of the controls that the result depends on; states do not depend on the readout.
-    places : tuple
+    slices : tuple
         The slice of the vector for each part, and its shape.
     steps : int
         The index of the time steps in `parts`.
@@ -51,7 +52,7 @@ class Bridge:
     core: _core.Network = field(init=False, repr=False, compare=False)
     of_outputs: bool = field(init=False, repr=False, compare=False)
     parts: tuple[Part, ...] = field(init=False, repr=False, compare=False)
-    places: tuple[tuple[slice, tuple[int, ...]], ...] = field(init=False, repr=False, compare=False)
+    slices: tuple[tuple[slice, tuple[int, ...]], ...] = field(init=False, repr=False, compare=False)
     steps: int = field(init=False, repr=False, compare=False)
     n_unused: int = field(init=False, repr=False, compare=False)
 
@@ -59,6 +60,7 @@ class Bridge:
         net = self.net
         if not isinstance(net, Network):
             raise TypeError(f"net must be a Network, got {type(net).__name__}")
+        refuse_inputs(net, "a layer of PyTorch or JAX")
         returns = validation.choice(self.returns, "returns", RETURNS)
         parts = tuple(part for part in net.parts if returns == "outputs" or part.role != "readout")
         derived = {
@@ -67,7 +69,7 @@ class Bridge:
             "core": net._core_network,
             "of_outputs": returns == "outputs",
             "parts": parts,
-            "places": tuple(net._layout.places[part.name] for part in parts),
+            "slices": tuple(net._layout.slices[part.name] for part in parts),
             "steps": [part.role for part in parts].index("steps"),
             "n_unused": net.n_controls - sum(part.size for part in parts),
         }

@@ -50,4 +50,6 @@ def raise_nonfinite(net: Network, vector: FloatArray, x: FloatArray, cotangent: 
     first = int(bad[0])
     index = ", ".join(str(int(i)) for i in np.unravel_index(first, x.shape[:-1]))
     row = f"x[{index}]" if index else "x"
-    raise FloatingPointError(f"{row}: {overflow.found(net._core_network, vector, rows[first : first + 1], first)}")
+    raise FloatingPointError(
+        f"{row}: {overflow.describe_overflow(net._core_network, vector, rows[first : first + 1], first)}"
+    )

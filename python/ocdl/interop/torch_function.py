@@ -89,7 +89,7 @@ class _EagerFlow(_ReverseModeOnly):
             if found is not None:
                 return None, None, *found
             by_x, by_vector = map(torch.from_numpy, bridge.vjp(vector, to_array(x), to_array(cotangent)))
-        return None, None, by_x, *(by_vector[place].reshape(shape) for place, shape in bridge.places)
+        return None, None, by_x, *(by_vector[place].reshape(shape) for place, shape in bridge.slices)
 
 
 # `Function.apply` also prepares transforms, which takes microseconds.

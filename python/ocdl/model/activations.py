@@ -15,16 +15,16 @@ ALIASES = {"logistic": "sigmoid", "linear": "identity", "sine": "sin"}
 
 
 class Activation(NamedTuple):
-    """An activation sigma: its largest slope, whether it has a kink at 0, and the |z| beyond which it is flat."""
+    """An activation sigma: its largest slope, whether it is nonsmooth at 0, and the |z| beyond which it is flat."""
 
     name: str
     steepest: float
     nonsmooth: bool
-    flat_beyond: float
+    saturation_threshold: float
 
     def derivatives(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return sigma, sigma' and sigma'' in float64; kinks have the slope of their left side."""
+        """Return sigma, sigma' and sigma'' in float64; where sigma is nonsmooth, the slope on the left."""
         return _core.activation_derivatives(self.name, np.ascontiguousarray(z, np.float64))
 
 
-ACTIVATIONS = {name: Activation(name, *facts) for name, facts in _core.activations().items()}
+ACTIVATIONS = {name: Activation(name, *properties) for name, properties in _core.activations().items()}

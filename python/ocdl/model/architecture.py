@@ -24,6 +24,7 @@ from ocdl.model.tableau import Tableau
 
 DEFAULT_TABLEAU = "euler"
 TIME_STEPS = ("fixed", "free", "simplex")
+INPUT_HOLDS = ("linear", "zero")
 PRESETS: dict[str, dict[str, Any]] = {
     "net": {"residual": False},
     "resnet": {"time_steps": "fixed"},
@@ -57,6 +58,8 @@ class Architecture:
     augment: int
     stage_controls: bool
     control_intervals: int | tuple[int, ...] | None
+    n_inputs: int
+    input_hold: str
     dtype: np.dtype[Any]
     _core_network: _core.Network = dataclasses.field(init=False, repr=False, compare=False)
     _layout: ControlLayout = dataclasses.field(init=False, repr=False, compare=False)
@@ -79,6 +82,7 @@ class Architecture:
             raise ValueError(
                 f"time_steps={self.time_steps!r} needs {RESIDUAL}: a feed-forward network has no steps to learn"
             )
+        self._check_inputs()
         core = _core.Network(
             features=self.n_features,
             dim=self.dim,
@@ -93,6 +97,8 @@ class Architecture:
             field=self.field,
             width=self.width or 0,
             degree=self.degree or 0,
+            inputs=self.n_inputs,
+            linear_inputs=self.n_inputs > 0 and self.input_hold == "linear",
             layer_sets=() if self.control_intervals is None else self.layer_sets,
         )
         parts = tuple(Part(name, role, tuple(axes), tuple(shape)) for name, role, axes, shape in core.parts)
@@ -106,10 +112,24 @@ class Architecture:
             if option == required and given is None:
                 raise ValueError(f"field={self.field!r} needs {option}, as in {option}={example}")
             if option != required and given is not None:
-                takers = [name for name, field in FIELDS.items() if field.required_option == option]
+                owners = [name for name, field in FIELDS.items() if field.required_option == option]
                 raise ValueError(
-                    f"{option} belongs to field={takers[0]!r}, got {option}={given} and field={self.field!r}"
+                    f"{option} belongs to field={owners[0]!r}, got {option}={given} and field={self.field!r}"
                 )
+
+    def _check_inputs(self) -> None:
+        if self.n_inputs == 0:
+            if self.input_hold != INPUT_HOLDS[0]:
+                raise ValueError(f"input_hold={self.input_hold!r} needs inputs, as in n_inputs=1, got n_inputs=0")
+            return
+        if not FIELDS[self.field].takes_inputs:
+            takers = " or ".join(f"field={name!r}" for name, field in FIELDS.items() if field.takes_inputs)
+            raise ValueError(f"n_inputs={self.n_inputs} needs {takers}, got field={self.field!r}")
+        if np.abs(self.tableau.A.sum(axis=1) - self.tableau.c).max() > 1e-12:
+            raise ValueError(
+                f"n_inputs={self.n_inputs} needs a tableau whose c is the sums of the rows of A, when its stages take "
+                f"their inputs; c of {self.tableau!r} is something else"
+            )
 
     @classmethod
     def preset(cls, architecture: str, n_features: int, n_layers: int, **overrides: Any) -> Self:
@@ -178,6 +198,11 @@ class Architecture:
         (0, 0, 0, 1, 1)
         """
         return control_intervals.layer_sets(self.control_intervals, self.n_layers)
+
+    @property
+    def _input_shape(self) -> tuple[int, int]:
+        """The shape of a sample's inputs: times and inputs."""
+        return self.n_layers + (self.input_hold == "linear"), self.n_inputs
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -256,7 +281,7 @@ class Architecture:
         return self.controls(**drawn, W=scale * rng.standard_normal(shapes["W"]))
 
     def controls(self, **parts: ArrayLike | None) -> Controls:
-        """Return controls with these values, copied; what is missing is 0, and the steps are T/N.
+        """Return controls with copies of these values; by default a part is 0, and the steps are T/N.
 
         Parameters
         ----------
@@ -284,20 +309,20 @@ class Architecture:
         >>> u.h.tolist(), bool(u.K.any())
         ([0.25, 0.75], False)
         """
-        known = self._layout.places
+        known = self._layout.slices
         for name in parts:
             if name not in known:
                 raise TypeError(f"controls() takes {', '.join(known)}, got {name!r}")
         self._require_memory_for_controls(1)
         u = Controls(self._layout, np.zeros(self._layout.size, self.dtype))
         for part in self.parts:
-            value, own = parts.get(part.name), getattr(u, part.name)
+            value, view = parts.get(part.name), getattr(u, part.name)
             if part.role == "steps":
-                own[...] = self.horizon / self.n_layers
+                view[...] = self.horizon / self.n_layers
                 if value is not None and not self.residual:
                     raise ValueError(f"{part.name}: a feed-forward network (residual=False) has no time steps")
             if value is not None:
-                own[...] = validation.array_of_shape(value, part.name, part.shape, part.meaning, self.dtype)
+                view[...] = validation.array_of_shape(value, part.name, part.shape, part.meaning, self.dtype)
         if self.time_steps == "simplex":
             u.h[...] = self._onto_simplex(u.h)
         return u
@@ -336,11 +361,11 @@ class Architecture:
     def _vector(self, u: Controls, name: str = "u") -> FloatArray:
         if not isinstance(u, Controls):
             raise TypeError(
-                f"{name} must be Controls, as net.init() and net.controls() make them, got {type(u).__name__}"
+                f"{name} must be Controls, as net.init() and net.controls() return them, got {type(u).__name__}"
             )
         if u._layout is not self._layout and u._layout != self._layout:
-            own = Controls(self._layout, u._vector)
-            raise ValueError(f"{name} does not fit the network: it is {u!r}, the network takes {own!r}")
+            expected = Controls(self._layout, u._vector)
+            raise ValueError(f"{name} does not fit the network: it is {u!r}, the network takes {expected!r}")
         vector = validation.plain_array(u._vector, name, self.dtype)  # a pickle may come back as a memory map
         if _core.first_non_finite(vector) >= 0:
             for part, values in u.parts().items():
@@ -370,11 +395,12 @@ class Architecture:
         intervals = pluralise(self.parts[0].shape[0], "control interval")
         steps = f"{self.time_steps}, horizon {self.horizon:g}" if self.residual else "none"
         horizon = self.horizon if self.residual else None
-        picture = layers_picture.drawn(self.n_features, self.n_outputs, layers, horizon, self.n_layers)
+        picture = layers_picture.draw_layers(self.n_features, self.n_outputs, layers, horizon, self.n_layers)
         rows = [
             ("layers", layers if self.control_intervals is None else f"{layers} in {intervals}"),
             ("state", f"{self.dim} components" + (f", {self.augment} of them extra" if self.augment else "")),
             ("field", self._field_in_words()),
+            *([("inputs", f"{self.n_inputs}, {self.input_hold} hold")] if self.n_inputs else []),
             ("steps", steps),
             ("controls", f"{self.n_controls:,} numbers of {self.dtype}"),
         ]

@@ -25,7 +25,7 @@ class Part(NamedTuple):
     ----------
     name : str
     role : {"field", "steps", "readout"}
-        "field" for what moves the states, "steps" for the time steps, "readout" for what reads the outputs.
+        "field" for the vector field, "steps" for the time steps, "readout" for the linear map to the outputs.
     axes : tuple of str
     shape : tuple of int
 
@@ -62,15 +62,15 @@ class ControlLayout:
 
     def __post_init__(self) -> None:
         for part in self.parts:
-            Controls._have(part.name)
+            Controls._add_part_property(part.name)
 
     @cached_property
     def size(self) -> int:
         return sum(part.size for part in self.parts)
 
     @cached_property
-    def places(self) -> dict[str, tuple[slice, tuple[int, ...]]]:
-        """Where each part stands in the vector, and its shape."""
+    def slices(self) -> dict[str, tuple[slice, tuple[int, ...]]]:
+        """The slice of the vector that holds each part, and the shape of the part."""
         ends = list(itertools.accumulate(part.size for part in self.parts))
         return {
             part.name: (slice(end - part.size, end), part.shape) for part, end in zip(self.parts, ends, strict=True)
@@ -108,6 +108,8 @@ class Controls:
         than the default have other parts, as `Network.parts` lists them.
     X : ndarray of shape (samples, features) or None
         Only on a gradient: the derivative with respect to the data, with ``input_grad=True``.
+    inputs : ndarray of shape (samples, layers [+ 1], inputs) or None
+        The same with respect to the inputs of a network that takes some.
 
     Examples
     --------
@@ -122,31 +124,34 @@ class Controls:
     True
     """
 
-    __slots__ = ("X", "_layout", "_vector")
+    __slots__ = ("X", "_layout", "_vector", "inputs")
     __array_ufunc__ = None  # a NumPy number times controls is our __rmul__, not an array of objects
 
-    def __init__(self, layout: ControlLayout, vector: FloatArray, X: FloatArray | None = None) -> None:
+    def __init__(
+        self, layout: ControlLayout, vector: FloatArray, X: FloatArray | None = None, inputs: FloatArray | None = None
+    ) -> None:
         self._layout = layout
         self._vector = vector
         self.X = X
+        self.inputs = inputs
 
     @classmethod
-    def _have(cls, name: str) -> None:
+    def _add_part_property(cls, name: str) -> None:
         """Add a property for parts of this name, which is faster than `__getattr__`."""
 
         def part(self: Controls) -> FloatArray:
             try:
-                place, shape = self._layout.places[name]
+                position, shape = self._layout.slices[name]
             except KeyError:
                 raise AttributeError from None  # Python calls __getattr__ next, which raises with a message
-            return self._vector[place].reshape(shape)
+            return self._vector[position].reshape(shape)
 
         if name not in vars(cls):
             setattr(cls, name, property(part, doc=PART_DOCSTRING.format(name=name)))
 
     def __getattr__(self, name: str) -> FloatArray:
-        known = "" if name.startswith("_") else f"; its parts are {', '.join(self._layout.places)}"
-        raise AttributeError(f"Controls have no {name!r}{known}")
+        known = "" if name.startswith("_") else f"; its parts are {', '.join(self._layout.slices)}"
+        raise AttributeError(f"Controls have no attribute {name!r}{known}")
 
     def parts(self) -> dict[str, FloatArray]:
         """Return all parts by their names, in their order; they share the memory of the controls.
@@ -163,7 +168,7 @@ class Controls:
         >>> {name: part.shape for name, part in u.parts().items()}
         {'K': (3, 2, 2), 'b': (3, 2), 'h': (3,), 'W': (1, 2), 'mu': (1,)}
         """
-        return {name: getattr(self, name) for name in self._layout.places}
+        return {name: getattr(self, name) for name in self._layout.slices}
 
     def to_vector(self) -> NDArray[Any]:
         """Return a copy of all controls as one vector, ordered K, b, h, W, mu.
@@ -198,7 +203,8 @@ class Controls:
         >>> bool(u.h[0] > 0)
         True
         """
-        return type(self)(self._layout, self._vector.copy(), None if self.X is None else self.X.copy())
+        by_data = (None if array is None else array.copy() for array in (self.X, self.inputs))
+        return type(self)(self._layout, self._vector.copy(), *by_data)
 
     def dot(self, other: Controls) -> float:
         """Return the inner product over all parts.
@@ -264,17 +270,17 @@ class Controls:
     def __add__(self, other: object) -> Self:
         if not isinstance(other, Controls):
             return NotImplemented
-        return self._combined(np.add, self._vector_of(other, "+"), "+")
+        return self._combine(np.add, self._vector_of(other, "+"), "+")
 
     def __sub__(self, other: object) -> Self:
         if not isinstance(other, Controls):
             return NotImplemented
-        return self._combined(np.subtract, self._vector_of(other, "-"), "-")
+        return self._combine(np.subtract, self._vector_of(other, "-"), "-")
 
     def __mul__(self, factor: object) -> Self:
         if not isinstance(factor, Real):
             return NotImplemented
-        return self._combined(np.multiply, validation.real(factor, "the factor of controls"), "*")
+        return self._combine(np.multiply, validation.real(factor, "the factor of controls"), "*")
 
     __rmul__ = __mul__
 
@@ -284,25 +290,25 @@ class Controls:
         number = validation.real(divisor, "the divisor of controls")
         if number == 0:
             raise ZeroDivisionError("the divisor of controls must not be 0")
-        return self._combined(np.divide, number, "/")
+        return self._combine(np.divide, number, "/")
 
     def __neg__(self) -> Self:
-        return self._with(-self._vector)
+        return self._with_vector(-self._vector)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self._layout, self._vector, self.X))
+        return (type(self), (self._layout, self._vector, self.X, self.inputs))
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{part.name} {part.shape}" for part in self._layout.parts)
         return f"<Controls {parts}, {self._layout.dtype}>"
 
-    def _with(self, vector: FloatArray) -> Self:
+    def _with_vector(self, vector: FloatArray) -> Self:
         return type(self)(self._layout, vector)
 
-    def _combined(self, operation: np.ufunc, other: FloatArray | float, sign: str) -> Self:
+    def _combine(self, operation: np.ufunc, other: FloatArray | float, sign: str) -> Self:
         try:
             with np.errstate(over="raise", divide="raise", invalid="raise"):
-                return self._with(operation(self._vector, other, dtype=self._layout.dtype))
+                return self._with_vector(operation(self._vector, other, dtype=self._layout.dtype))
         except FloatingPointError as error:
             raise FloatingPointError(f"{sign}: the result is beyond the range of {self._layout.dtype}") from error
 

@@ -19,7 +19,7 @@ from ocdl.model.observations import ObservedTargets
 
 
 class CallbackLoss(Loss):
-    """A custom loss behind the interface of all losses; what it returns is checked."""
+    """A custom loss behind the interface of all losses; its results are checked."""
 
     is_custom = True
 
@@ -89,7 +89,7 @@ class CallbackLoss(Loss):
 
 @dataclass(frozen=True)
 class LossOnSamples:
-    """A custom loss with the targets and weights of so many samples."""
+    """A custom loss with the targets and weights of all samples."""
 
     loss: CallbackLoss
     targets: Any
@@ -100,7 +100,7 @@ class LossOnSamples:
     def evaluate(
         self, outputs: FloatArray, rows: LabelArray | None = None, with_grad: bool = True
     ) -> tuple[float, FloatArray | None]:
-        """Return the losses at these outputs, weighted and reduced, and if `with_grad` the gradient of that.
+        """Return the losses at these outputs, weighted and reduced, and if `with_grad` the gradient of the result.
 
         The sum over the rows of a batch is scaled so that its expectation is that of all samples.
         """
@@ -145,7 +145,7 @@ class LossOnSamples:
 
 @dataclass(frozen=True)
 class LossOnRows:
-    """A custom loss with the targets and weights of some of all rows: the core adds up and scales."""
+    """A custom loss with the targets and weights of some of the rows; the core adds up and scales the losses."""
 
     loss: CallbackLoss
     targets: Any

@@ -5,27 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from ocdl.base import markup
+from ocdl.base.names import pluralise
 
-MOST_MARKS = 60  # layers that are marked one by one
+MAX_MARKS = 60  # layers that are marked one by one
 LEFT, RIGHT, MIDDLE, HEIGHT = 96, markup.WIDTH - 96, 34, 76  # where the axis begins and ends, its height, the picture's
 
 
-def drawn(features: int, outputs: int, words: str, horizon: float | None, layers: int) -> str:
+def draw_layers(features: int, outputs: int, words: str, horizon: float | None, layers: int) -> str:
     """Return the picture; a feed-forward network has no time, and its horizon is None."""
-    marks = np.linspace(LEFT, RIGHT, min(layers, MOST_MARKS) + 1)
+    marks = np.linspace(LEFT, RIGHT, min(layers, MAX_MARKS) + 1)
     line = f'<line x1="{LEFT}" x2="{RIGHT}" y1="{MIDDLE}" y2="{MIDDLE}" stroke="currentColor" stroke-width="2"/>'
     states = "".join(f'<circle cx="{x:.1f}" cy="{MIDDLE}" r="3.5" fill="currentColor"/>' for x in marks)
     first, last = ("y(0)", f"y({horizon:g})") if horizon is not None else ("y[0]", f"y[{layers}]")
     texts = [
-        markup.text(4, MIDDLE + 4, _count(features, "feature"), "start"),
+        markup.text(4, MIDDLE + 4, pluralise(features, "feature"), "start"),
         markup.text(LEFT, MIDDLE - 14, first, "middle"),
         markup.text(RIGHT, MIDDLE - 14, last, "middle"),
-        markup.text(markup.WIDTH - 4, MIDDLE + 4, _count(outputs, "output"), "end"),
+        markup.text(markup.WIDTH - 4, MIDDLE + 4, pluralise(outputs, "output"), "end"),
         markup.text((LEFT + RIGHT) / 2, MIDDLE + 26, words, "middle"),
     ]
-    described = f"{_count(features, 'feature')}, {words}, {_count(outputs, 'output')}"
-    return markup.picture(line + states + "".join(texts), described, HEIGHT)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    description = f"{pluralise(features, 'feature')}, {words}, {pluralise(outputs, 'output')}"
+    return markup.picture(line + states + "".join(texts), description, HEIGHT)

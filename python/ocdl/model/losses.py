@@ -28,11 +28,11 @@ class Loss:
     ----------
     name : str
     targets : {"classes", "numbers", "any"}
-        What it compares outputs with: labels 0, 1, ..., real numbers, one for each output, or, for a custom loss, any.
+        The kind of the targets: labels 0, 1, ...; real numbers, one for each output; or, for a custom loss, anything.
     minimum_target : float
-        No target is below this.
+        The smallest target that is accepted.
     score_name : str
-        The score that is reported with it: the accuracy of classes, R^2 of numbers, the score of a custom loss.
+        The score that is reported: "accuracy" for classes, "R^2" for numbers, "score" for a custom loss.
     is_custom : bool
         Whether it is computed by the method ``value_and_grad`` of an object, not by the core.
 

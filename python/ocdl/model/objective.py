@@ -17,7 +17,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.model.custom_loss import CallbackLoss, LossOnSamples
 from ocdl.model.losses import ALIASES, LOSSES, CustomLoss, Loss, Squared
 from ocdl.model.observations import Observations
-from ocdl.model.penalties import Penalty, penalties_to_list, validate_penalties
+from ocdl.model.penalties import GroupL1, Penalty, penalties_to_list, validate_penalties
 
 __all__ = ["Objective"]
 
@@ -44,7 +44,7 @@ class Objective:
     reduction : {"mean", "sum"}
         How the losses of the samples are combined; with sample weights the mean divides by their sum.
     penalties : Penalty or sequence of Penalty, optional
-        The penalties R(u) that are added: `Tikhonov`, `L1`, `TimeSmoothness`, `EvenSteps`.
+        The penalties R(u) that are added: `Tikhonov`, `L1`, `GroupL1`, `TimeSmoothness`, `EvenSteps`.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Objective:
 
     @property
     def score_name(self) -> str:
-        """What the score of the loss is called: "accuracy", "R^2", or "score" of a custom loss.
+        """The name of the score of the loss: "accuracy", "R^2", or "score" for a custom loss.
 
         Examples
         --------
@@ -175,7 +175,7 @@ class Objective:
 
     @property
     def _callback(self) -> CallbackLoss:
-        """The custom loss, where it is one."""
+        """The loss, which must be a custom one."""
         assert isinstance(self._loss, CallbackLoss)
         return self._loss
 
@@ -203,9 +203,13 @@ class Objective:
 
     @cached_property
     def _core_objective(self) -> _core.Objective:
-        """What the core takes; with a custom loss nothing but the penalties counts."""
+        """The objective of the core; for a custom loss only its penalties are used."""
         loss = Squared() if self._loss.is_custom else self._loss
-        penalties = [(penalty.name, penalty.weight, penalty.parts) for penalty in self.penalties if penalty.weight > 0]
+        penalties = [
+            (penalty.name, penalty.weight, penalty.parts, penalty.axis if isinstance(penalty, GroupL1) else "")
+            for penalty in self.penalties
+            if penalty.weight > 0
+        ]
         return _core.Objective(loss.name, loss.parameters(), self.reduction == "mean", penalties)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -230,5 +234,5 @@ DEFAULT_OBJECTIVE = Objective()
 
 
 def predict_class(outputs: FloatArray) -> Any:
-    """Return the class that each row of outputs decides for: by the sign of one output, by the largest of several."""
+    """Return the class that each row of outputs predicts: by the sign of one output, by the largest of several."""
     return _core.decisions(np.ascontiguousarray(outputs))

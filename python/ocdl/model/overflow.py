@@ -8,21 +8,23 @@ from ocdl import _core
 from ocdl.base.validation import FloatArray
 
 UNSOLVED = "the stage equations"  # begins a sentence about equations without a solution
-ROWS = 256  # go forward at a time: the search needs little memory, however many samples there are
+ROWS = 256  # that run forward at a time, so that the search needs little memory for any number of samples
 
 
 def report(core_network: _core.Network, vector: FloatArray, X: FloatArray) -> NoReturn:
-    """Go forward again and raise a FloatingPointError that names the first sample and layer that are not finite."""
-    raise FloatingPointError(found(core_network, vector, X) or behind_the_flow(vector.dtype))
+    """Run forward again and raise a FloatingPointError that names the first sample and layer that are not finite."""
+    raise FloatingPointError(describe_overflow(core_network, vector, X) or describe_later_overflow(vector.dtype))
 
 
-def unsolved_stages(core_network: _core.Network, vector: FloatArray, X: FloatArray, first_row: int = 0) -> str | None:
+def describe_unsolved_stages(
+    core_network: _core.Network, vector: FloatArray, X: FloatArray, first_row: int = 0
+) -> str | None:
     """Return a sentence about the first sample and layer whose stage equations are not solved; None if they are."""
-    sentence = found(core_network, vector, X, first_row) if core_network.is_implicit else None
+    sentence = describe_overflow(core_network, vector, X, first_row) if core_network.is_implicit else None
     return sentence if sentence is not None and sentence.startswith(UNSOLVED) else None
 
 
-def found(core_network: _core.Network, vector: FloatArray, X: FloatArray, first_row: int = 0) -> str | None:
+def describe_overflow(core_network: _core.Network, vector: FloatArray, X: FloatArray, first_row: int = 0) -> str | None:
     """Return a sentence about the first sample and layer that are not finite; samples are counted from `first_row`."""
     for first in range(0, len(X), ROWS):
         states, outputs = core_network.forward(vector, X[first : first + ROWS])
@@ -48,7 +50,7 @@ def found(core_network: _core.Network, vector: FloatArray, X: FloatArray, first_
     return None
 
 
-def behind_the_flow(dtype: np.dtype[Any]) -> str:
+def describe_later_overflow(dtype: np.dtype[Any]) -> str:
     """Return the message for an overflow after the flow, when every state is finite."""
     return (
         f"the objective or its derivatives overflow {dtype} although the flow is finite; "

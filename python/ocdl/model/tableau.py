@@ -53,7 +53,7 @@ class Tableau:
     c : array_like of shape (s,), optional
         Abscissae; by default the row sums of `A`.
     name : str, optional
-        What to call the method. An empty name counts as none.
+        The name of the method. An empty name counts as none.
 
     Attributes
     ----------
@@ -274,12 +274,12 @@ class Tableau:
         line, cell = "1px solid currentColor", "padding: 2px 8px; text-align: center;"
         rows = []
         for abscissa, coefficients in zip(self.c, self.A, strict=True):
-            cells = "".join(f'<td style="{cell}">{_written(a)}</td>' for a in coefficients)
-            rows.append(f'<tr><td style="{cell} border-right: {line}">{_written(abscissa)}</td>{cells}</tr>')
-        weights = "".join(f'<td style="{cell} border-top: {line}">{_written(weight)}</td>' for weight in self.b)
+            cells = "".join(f'<td style="{cell}">{_fraction(a)}</td>' for a in coefficients)
+            rows.append(f'<tr><td style="{cell} border-right: {line}">{_fraction(abscissa)}</td>{cells}</tr>')
+        weights = "".join(f'<td style="{cell} border-top: {line}">{_fraction(weight)}</td>' for weight in self.b)
         rows.append(f'<tr><td style="{cell} border-right: {line}; border-top: {line}"></td>{weights}</tr>')
-        described = repr(self).strip("<>")
-        return f'{markup.paragraph(described)}<table style="border-collapse: collapse">{"".join(rows)}</table>'
+        description = repr(self).strip("<>")
+        return f'{markup.paragraph(description)}<table style="border-collapse: collapse">{"".join(rows)}</table>'
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tableau):
@@ -316,8 +316,8 @@ def tableaux() -> list[str]:
     return _core.tableau_names()
 
 
-def _written(coefficient: float) -> str:
-    """Return a coefficient as the fraction that it is to the last bits, or as a decimal number."""
+def _fraction(coefficient: float) -> str:
+    """Return a coefficient as a fraction if it equals one up to roundoff, else as a decimal number."""
     fraction = Fraction(coefficient).limit_denominator(LARGEST_DENOMINATOR)
     if abs(float(fraction) - coefficient) <= 4 * np.finfo(np.float64).eps * abs(coefficient):
         return str(fraction).replace("-", "\N{MINUS SIGN}")

@@ -58,6 +58,6 @@ def enlarge_legend_markers(legend: Legend) -> None:
             key.set_sizes([KEY])
 
 
-def evenly_spaced(count: int, last: int) -> list[int]:
+def space_evenly(count: int, last: int) -> list[int]:
     """Return at most `count` evenly spaced integers from 0 to `last`."""
     return [int(i) for i in np.unique(np.linspace(last, 0, count).round().astype(int))]

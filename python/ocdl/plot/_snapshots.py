@@ -10,7 +10,7 @@ from matplotlib.figure import Figure, SubFigure
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation
-from ocdl.plot._axes import add_grid, enlarge_legend_markers, evenly_spaced, get_figure
+from ocdl.plot._axes import add_grid, enlarge_legend_markers, get_figure, space_evenly
 from ocdl.plot._model import resolve_model
 from ocdl.plot._plane import Plane, Window
 from ocdl.plot._scene import Scene
@@ -104,7 +104,7 @@ def snapshots(
 def resolve_layers(layers: int | Sequence[int], n_layers: int) -> list[int]:
     """Return the layers to show, each a number from 0 to N."""
     if not isinstance(layers, (Sequence, np.ndarray)) or isinstance(layers, str):
-        return evenly_spaced(validation.integer(layers, "layers", minimum=1), n_layers)
+        return space_evenly(validation.integer(layers, "layers", minimum=1), n_layers)
     if len(layers) == 0:
         raise ValueError(f"layers must name at least one layer from 0 to {n_layers}, got none")
     return [validation.integer_up_to(layer, f"layers[{i}]", n_layers + 1) for i, layer in enumerate(layers)]

@@ -1,4 +1,4 @@
-"""Reproduce the figures of the paper and judge its claims: ``ocdl reproduce``."""
+"""Reproduce the figures of the paper and test its claims: ``ocdl reproduce``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Canvas
 
 import ocdl
 from ocdl.base.names import pluralise
-from ocdl.reproduce.claims import judge_claims
+from ocdl.reproduce.claims import evaluate_claims
 from ocdl.reproduce.figures import FIGURES, Figure
 from ocdl.reproduce.report import Drawn, Setting, render_page
 from ocdl.reproduce.results import Results
@@ -122,7 +122,7 @@ def reproduce(
     remark: str = "",
     draw: Callable[[Figure, list[Run], Results, str], Drawn] = draw_figure,
 ) -> Reproduction:
-    """Train what the figures need, draw them, and judge the claims.
+    """Run the trainings of the figures, draw them, and test the claims.
 
     Parameters
     ----------
@@ -154,8 +154,8 @@ def reproduce(
     """
     begin = time.perf_counter()
     figures = [FIGURES[name] for name in names]
-    needed = {figure.name: figure.runs(seeds, quick) for figure in figures}
-    runs = list(dict.fromkeys(run for figure in figures for run in needed[figure.name]))
+    required_runs = {figure.name: figure.runs(seeds, quick) for figure in figures}
+    runs = list(dict.fromkeys(run for figure in figures for run in required_runs[figure.name]))
     if any(run.dataset == MNIST for run in runs):
         load_data(MNIST, mnist=mnist)  # missing images raise an error before the training begins
     for part in ("figures", "data", RUNS):
@@ -169,8 +169,8 @@ def reproduce(
 
     def draw_complete_figures() -> None:
         for figure in figures:
-            if figure.name not in drawn and all(run in results for run in needed[figure.name]):
-                drawn[figure.name] = draw(figure, needed[figure.name], results, folder)
+            if figure.name not in drawn and all(run in results for run in required_runs[figure.name]):
+                drawn[figure.name] = draw(figure, required_runs[figure.name], results, folder)
                 report_progress(figure.name)
 
     draw_complete_figures()
@@ -178,15 +178,15 @@ def reproduce(
         results.add(outcome)
         report_progress(_describe(outcome))
         draw_complete_figures()
-    judged = judge_claims(results, judged=not quick)
+    verdicts = evaluate_claims(results, is_evaluated=not quick)
     seconds = time.perf_counter() - begin
     in_order = [drawn[figure.name] for figure in figures]
-    claims = json.dumps({"seeds": seeds, "quick": quick, "claims": [v.to_dict() for v in judged]}, indent=1)
+    claims = json.dumps({"seeds": seeds, "quick": quick, "claims": [v.to_dict() for v in verdicts]}, indent=1)
     replace_file(os.path.join(folder, CLAIMS), claims.encode())
     path = os.path.join(folder, PAGE)
     setting = Setting(seeds, quick, jobs, seconds, ocdl.__version__, remark)
-    replace_file(path, render_page(in_order, judged, setting).encode())
-    return Reproduction(path, in_order, judged, seconds)
+    replace_file(path, render_page(in_order, verdicts, setting).encode())
+    return Reproduction(path, in_order, verdicts, seconds)
 
 
 def _describe(outcome: Outcome) -> str:

@@ -7,9 +7,9 @@ from ocdl.reproduce.results import Results
 from ocdl.reproduce.verdict import Claim, Verdict
 
 
-def judge_claims(results: Results, judged: bool = True) -> list[Verdict]:
-    """Return the verdict on every claim from the available runs; `judged` is False if they are too short."""
-    return [Verdict(claim, list(claim.cases(results)), judged) for claim in CLAIMS]
+def evaluate_claims(results: Results, is_evaluated: bool = True) -> list[Verdict]:
+    """Return the verdict on every claim from the available runs; `is_evaluated` is False if they are too short."""
+    return [Verdict(claim, list(claim.cases(results)), is_evaluated) for claim in CLAIMS]
 
 
 CLAIMS = (
@@ -25,7 +25,7 @@ CLAIMS = (
     Claim(
         2,
         "ODENet descends fastest at first; ResNet overtakes it later.",
-        "After 1 % of the iterations ODENet has the lowest loss of all; at the end that of ResNet is lower.",
+        "After 1 % of the iterations ODENet has the lowest loss of all; at the end the loss of ResNet is lower.",
         cases.early_and_final_losses,
         holds="ODENet is first in nearly all cases, and overtaken in nearly all.",
         mixed="In the other cases another network is as fast at first, or ODENet is still ahead of ResNet at the end; "
@@ -95,9 +95,9 @@ CLAIMS = (
         cases.cloud_thicknesses,
         holds="Nearly everywhere the first two make a string, and the other two do not.",
         mixed="In the other cases one of the first two keeps the cloud two-dimensional, or one of the other two "
-        "squeezes it; the thicknesses tell which.",
+        "squeezes it; the thicknesses show which.",
         fails="Nearly everywhere one of the first two keeps the cloud two-dimensional, or one of the other two "
-        "squeezes it; the thicknesses tell which.",
+        "squeezes it; the thicknesses show which.",
     ),
     Claim(
         9,
@@ -118,10 +118,10 @@ CLAIMS = (
         "have been moved (root mean squares).",
         cases.transformation_distances,
         holds="Nearly all pairs of methods move the points to similar places.",
-        mixed="The other pairs learn different transformations; the share of equal predictions says whether they "
-        "classify alike all the same.",
-        fails="Nearly all pairs learn different transformations; the share of equal predictions says whether they "
-        "classify alike all the same.",
+        mixed="The other pairs learn different transformations; the fraction of equal predictions shows whether they "
+        "classify alike nevertheless.",
+        fails="Nearly all pairs learn different transformations; the fraction of equal predictions shows whether they "
+        "classify alike nevertheless.",
     ),
     Claim(
         11,

@@ -34,7 +34,7 @@ class Verdict:
 
     claim: Claim
     cases: list[Case] = field(default_factory=list)
-    judged: bool = True  # False if the trainings are too short
+    is_evaluated: bool = True  # False if the trainings are too short
 
     @property
     def share(self) -> float:
@@ -44,7 +44,7 @@ class Verdict:
     @property
     def word(self) -> str:
         """Return holds, mixed or fails; not evaluated if runs are missing, not judged after a quick run."""
-        if not self.judged:
+        if not self.is_evaluated:
             return NOT_JUDGED
         if not self.cases:
             return NOT_EVALUATED
@@ -53,7 +53,7 @@ class Verdict:
     @property
     def count(self) -> str:
         """Return how many cases are as claimed; empty if the claim is not judged."""
-        return _count(self.cases) if self.judged else ""
+        return _count(self.cases) if self.is_evaluated else ""
 
     @property
     def remark(self) -> str:

@@ -1,1 +1,1 @@
-"""Files, whole or not at all, and their format; neither knows what a network is."""
+"""Files that are written whole or not at all, and their format; nothing here depends on networks."""

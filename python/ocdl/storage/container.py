@@ -68,7 +68,7 @@ class ModelFileError(ValueError):
     ...     ocdl.load("no_model.ocdl")
     ... except ocdl.ModelFileError as error:
     ...     print(error)  # doctest: +ELLIPSIS
-    'no_model.ocdl' is no ocdl file...
+    'no_model.ocdl' is not an ocdl file...
     """
 
 
@@ -112,7 +112,7 @@ def read_container(path: FilePath, kind: str, migrations: Mapping[int, Migration
         try:
             data, metadata = _read_file(file)
             if metadata["kind"] != kind:
-                advice = KINDS.get(metadata["kind"], f"this ocdl knows {', '.join(KINDS)}")
+                advice = KINDS.get(metadata["kind"], f"this ocdl reads {', '.join(KINDS)}")
                 raise ValueError(f"is a {metadata['kind']:.80}, not a {kind}; {advice}")
             arrays = _parse_arrays(data)
             del data
@@ -133,7 +133,7 @@ def migrate(description: dict[str, Any], arrays: Arrays, version: int, migration
             if old in migrations:
                 migrations[old](description, arrays)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise ValueError(f"is malformed: it is none of version {version}: {error!s:.300}") from error
+        raise ValueError(f"is malformed: it does not follow version {version} of the format: {error!s:.300}") from error
 
 
 def require_keys(value: object, name: str, expected: list[str] | tuple[str, ...]) -> dict[str, Any]:
@@ -158,15 +158,15 @@ def _read_file(file: BinaryIO) -> tuple[bytes, dict[str, str]]:
     """Return all bytes of a file and its metadata after checking size, format, version and digest."""
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
-        raise ValueError("is no regular file; a model cannot be read from a pipe or a device")
+        raise ValueError("is not a regular file; a model cannot be read from a pipe or a device")
     size = status.st_size
     front = file.read(8)
     if len(front) < 8:
-        raise ValueError(f"is truncated, or no ocdl file: it has {len(front)} bytes")
+        raise ValueError(f"is truncated, or not an ocdl file: it has {len(front)} bytes")
     start = 8 + int.from_bytes(front, "little")
     if start - 8 > LARGEST_HEADER:
-        look = recognise_format(front + file.read(FIRST_BYTES))
-        raise ValueError(f"is no ocdl file{f': it looks like {look}' if look else ''}")
+        guess = recognise_format(front + file.read(FIRST_BYTES))
+        raise ValueError(f"is not an ocdl file{f': it looks like {guess}' if guess else ''}")
     front += file.read(start - 8)
     if len(front) < start:
         raise ValueError(f"is truncated: it has {len(front)} bytes, its header alone takes {start}")
@@ -188,10 +188,10 @@ def _parse_header(header: bytes) -> tuple[dict[str, str], int]:
     try:
         tensors = _parse_json(header.decode("ascii"), "it")
     except ValueError as error:
-        raise ValueError(f"is damaged, or no ocdl file: its header is not what ocdl writes: {error}") from error
+        raise ValueError(f"is damaged, or not an ocdl file: its header is not what ocdl writes: {error}") from error
     metadata = tensors.pop("__metadata__", None) if isinstance(tensors, dict) else None
     if not isinstance(metadata, dict) or metadata.get("format") != "ocdl":
-        raise ValueError("is no ocdl file: its header does not say that its format is ocdl")
+        raise ValueError("is not an ocdl file: its header does not give ocdl as its format")
     given = metadata.get("format_version")
     if not isinstance(given, str) or not re.fullmatch("[1-9][0-9]{0,8}", given):
         raise ValueError(f"is malformed: its format_version must be a whole number, got {given!r:.80}")
@@ -286,7 +286,7 @@ def _parse_json(text: str, name: str) -> Any:
             parse_int=_parse_integer,
         )
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is no JSON that ocdl reads: {error}") from error
+        raise ValueError(f"{name} is not JSON that ocdl reads: {error}") from error
 
 
 def _build_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -310,8 +310,8 @@ def _parse_integer(text: str) -> int:
     return int(text)
 
 
-def _sha256(*pieces: bytes | memoryview) -> str:
+def _sha256(*chunks: bytes | memoryview) -> str:
     digest = hashlib.sha256()
-    for piece in pieces:
-        digest.update(piece)
+    for chunk in chunks:
+        digest.update(chunk)
     return digest.hexdigest()

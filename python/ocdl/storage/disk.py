@@ -17,7 +17,7 @@ def open_nonblocking(name: str, flags: int) -> int:
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def replace_file(path: str, *pieces: bytes | memoryview) -> None:
+def replace_file(path: str, *chunks: bytes | memoryview) -> None:
     """Write a temporary file, flush it to the disk and rename it to `path`."""
     mode = _read_mode(path)
     folder, name = os.path.split(os.path.realpath(path))
@@ -29,8 +29,8 @@ def replace_file(path: str, *pieces: bytes | memoryview) -> None:
             temporary = file.name
             if mode is not None:
                 os.chmod(temporary, mode)
-            for piece in pieces:
-                file.write(piece)
+            for chunk in chunks:
+                file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
             os.replace(temporary, os.path.join(folder, name))  # before the lock ends

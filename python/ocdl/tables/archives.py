@@ -69,7 +69,7 @@ class ArrayTable:
         return TableFrame(data.iloc[:, positions], positions, width, self.source, named=False, first_row=1)
 
 
-def _read_arrays(path: str, wanted: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+def _read_arrays(path: str, selected: tuple[str, ...]) -> dict[str, NDArray[Any]]:
     """Return the arrays that are wanted, and the names of the others."""
     with open(path, "rb") as file:
         if not zipfile.is_zipfile(file):
@@ -79,7 +79,7 @@ def _read_arrays(path: str, wanted: tuple[str, ...]) -> dict[str, NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             for name in archive.files:
-                array = archive[name] if name in wanted else np.empty(0)
+                array = archive[name] if name in selected else np.empty(0)
                 if not isinstance(array, np.ndarray):  # a member that is no .npy file comes as bytes
                     raise TableError(f"{path}: {name} is not an array")
                 arrays[name] = array

@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from ocdl.base.validation import FloatArray, LabelArray
 
 FOLDS = 5
-CODES_P_VALUE, CODES_GAIN = 1e-4, 0.01  # of the test for codes: what counts as certain, and as worth a message
+CODES_P_VALUE, CODES_GAIN = (
+    1e-4,
+    0.01,
+)  # largest p-value and smallest gain of the test for codes
 MIN_CODES, MIN_ROWS_PER_CODE = 6, 5
 MAX_TARGETS = 20  # classes that are tested
 
@@ -62,11 +65,11 @@ class TargetMeans:
         known = sorted({*texts, ""})
         position = {text: i for i, text in enumerate(known)}
         cells = np.array([position[text] for text in (*texts, "")])[codes][:, None]
-        is_number = target_type == "continuous"
-        targets = np.asarray(y, np.float64)[:, None] if is_number else _indicators(y)
-        most = len(y) if is_number else int(np.unique(y, return_counts=True)[1].max())
-        folds: Any = KFold if is_number or most < 2 else StratifiedKFold
-        folds = folds(max(2, min(FOLDS, most)), shuffle=True, random_state=random_state)
+        is_continuous = target_type == "continuous"
+        targets = np.asarray(y, np.float64)[:, None] if is_continuous else _indicators(y)
+        max_count = len(y) if is_continuous else int(np.unique(y, return_counts=True)[1].max())
+        folds: Any = KFold if is_continuous or max_count < 2 else StratifiedKFold
+        folds = folds(max(2, min(FOLDS, max_count)), shuffle=True, random_state=random_state)
         rows = np.empty(targets.shape)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
@@ -107,8 +110,8 @@ class TargetMeans:
 def _indicators(y: NDArray[Any]) -> FloatArray:
     """Return a column for each class, where there are two of them only one."""
     classes = np.unique(y)
-    shown = classes[-1:] if len(classes) <= 2 else classes
-    return np.asarray(y[:, None] == shown, np.float64)
+    columns = classes[-1:] if len(classes) <= 2 else classes
+    return np.asarray(y[:, None] == columns, np.float64)
 
 
 def looks_like_codes(values: FloatArray, y: NDArray[Any], target_type: str) -> bool:

@@ -16,7 +16,7 @@ from ocdl.tables.frame import TableError, TableFrame
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_VALUES = 50  # of a column of texts that is one-hot encoded, unless the user says another number
+MAX_VALUES = 50  # of a column of texts that is one-hot encoded, by default
 MIN_FRACTION_OF_NUMBERS = 0.9  # of the cells, from which on the others count as missing
 DATES = (
     *("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%m/%d/%y", "%d-%m-%Y"),
@@ -27,9 +27,9 @@ DATES = (
 BOOLEANS = {"true": 1.0, "false": 0.0}
 NO_VALUES, UNUSABLE = "no values", "neither numbers nor texts nor dates"  # why a column is left out
 ALL_DIFFERENT = "nearly every row has a different text"
-MAX_UNIQUE = 0.9  # of the rows: more texts than that which occur once say nothing
+MAX_UNIQUE = 0.9  # of the rows: with more texts that occur only once, a column is left out
 MIN_DATES = 10  # different ones, from which on cycles are considered
-# Cycles of dates in days: what month, weekday and hour say, without a jump at their ends.
+# Cycles of dates in days: they carry the same information as month, weekday and hour, without a jump at the end.
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
 
 
@@ -51,11 +51,11 @@ class Feature:
     format : str
         How dates are written.
     cycles : tuple of str
-        Those that a date becomes the cosine and the sine of, beside the days since 1970.
+        Those whose cosine and sine encode a date, besides the days since 1970.
     missing : tuple of str
         Texts that count as missing cells, besides the usual ones.
     has_indicator : bool
-        Whether another number says that the cell is missing.
+        Whether another number indicates that the cell is missing.
     """
 
     name: str
@@ -118,7 +118,7 @@ def infer_feature(
     if types.is_numeric_dtype(column.dtype) and name not in categorical:
         return Feature(name, position)
     if types.is_datetime64_any_dtype(column.dtype):
-        return Feature(name, position, "date", format=DATES[0], cycles=_cycles(_days_of(column)))
+        return Feature(name, position, "date", format=DATES[0], cycles=_cycles(_convert_dates(column)))
     kind = types.infer_dtype(column, skipna=True)
     if kind == "boolean":
         return Feature(name, position, "boolean")
@@ -160,19 +160,24 @@ def _infer_from_texts(
         return Feature(name, position, "boolean")
     numbers = np.array([math.nan if text in MISSING else parse_number(text, frame.decimal) for text in texts])
     counts = np.bincount(codes[codes >= 0], minlength=len(texts))
-    there = np.array([text not in MISSING for text in texts])
-    odd = [text for text, number in zip(texts, numbers, strict=True) if math.isnan(number) and text not in MISSING]
-    if counts[~np.isnan(numbers)].sum() >= MIN_FRACTION_OF_NUMBERS * counts[there].sum() and len(odd) <= MAX_VALUES:
-        return Feature(name, position, missing=tuple(odd))
-    for written in DATES:
-        days = _parse_dates(present, written)
+    is_present = np.array([text not in MISSING for text in texts])
+    not_numbers = [
+        text for text, number in zip(texts, numbers, strict=True) if math.isnan(number) and text not in MISSING
+    ]
+    if (
+        counts[~np.isnan(numbers)].sum() >= MIN_FRACTION_OF_NUMBERS * counts[is_present].sum()
+        and len(not_numbers) <= MAX_VALUES
+    ):
+        return Feature(name, position, missing=tuple(not_numbers))
+    for date_format in DATES:
+        days = _parse_dates(present, date_format)
         if not np.isnan(days).any():
-            return Feature(name, position, "date", format=written, cycles=_cycles(days))
+            return Feature(name, position, "date", format=date_format, cycles=_cycles(days))
     return _category(name, position, "text", codes, present, max_categories)
 
 
 def _cycles(days: FloatArray) -> tuple[str, ...]:
-    """Return the cycles that dates cover at least once, and in which they do not always stand at the same point."""
+    """Return the cycles that dates cover at least once, and in which they are not all at the same point."""
     days = days[~np.isnan(days)]
     if len(np.unique(days)) < MIN_DATES:
         return ()
@@ -215,11 +220,11 @@ def factorize_texts(frame: TableFrame, name: str, kind: str = "text") -> tuple[L
             texts = [_text(n) if math.isfinite(n) else text for n, text in zip(numbers, texts, strict=True)]
     except Exception as error:  # lists, records and the like; of text that is no UTF-8 Arrow says that it is unknown
         raise TableError(f"{frame.source}{frame.describe(name)} has {UNUSABLE}") from error
-    kept = list(dict.fromkeys(texts))
-    if len(kept) < len(texts):  # they differed in blanks around them
-        place = {text: i for i, text in enumerate(kept)}
-        codes = np.append([place[text] for text in texts], -1)[codes]
-    return codes.astype(np.int64), kept
+    unique = list(dict.fromkeys(texts))
+    if len(unique) < len(texts):  # they differed in blanks around them
+        index = {text: i for i, text in enumerate(unique)}
+        codes = np.append([index[text] for text in texts], -1)[codes]
+    return codes.astype(np.int64), unique
 
 
 def _numbers(frame: TableFrame, feature: Feature, name: str) -> FloatArray:
@@ -229,15 +234,15 @@ def _numbers(frame: TableFrame, feature: Feature, name: str) -> FloatArray:
     if types.is_numeric_dtype(column.dtype):
         return column.to_numpy(np.float64, na_value=np.nan)
     codes, texts = factorize_texts(frame, name)
-    found = np.array([math.nan if text in MISSING else parse_number(text, frame.decimal) for text in texts])
-    return _expand(frame, feature, name, codes, texts, found, "{} is not a number")
+    numbers = np.array([math.nan if text in MISSING else parse_number(text, frame.decimal) for text in texts])
+    return _expand(frame, feature, name, codes, texts, numbers, "{} is not a number")
 
 
 def _booleans(frame: TableFrame, feature: Feature, name: str) -> FloatArray:
     codes, texts = factorize_texts(frame, name)
     known = BOOLEANS | {"1": 1.0, "0": 0.0}
-    found = np.array([known.get(text.lower(), math.nan) for text in texts])
-    return _expand(frame, feature, name, codes, texts, found, "{} is neither true nor false")
+    numbers = np.array([known.get(text.lower(), math.nan) for text in texts])
+    return _expand(frame, feature, name, codes, texts, numbers, "{} is neither true nor false")
 
 
 def _dates(frame: TableFrame, feature: Feature, name: str) -> FloatArray:
@@ -245,7 +250,7 @@ def _dates(frame: TableFrame, feature: Feature, name: str) -> FloatArray:
 
     column = frame.data[name]
     if types.is_datetime64_any_dtype(column.dtype):
-        return _days_of(column)
+        return _convert_dates(column)
     codes, texts = factorize_texts(frame, name)
     return _expand(frame, feature, name, codes, texts, _parse_dates(texts, feature.format), "{} is not a date")
 
@@ -259,24 +264,30 @@ KINDS = (*_READERS, "text", "code")
 
 
 def _expand(
-    frame: TableFrame, feature: Feature, name: str, codes: LabelArray, texts: list[str], found: FloatArray, reason: str
+    frame: TableFrame,
+    feature: Feature,
+    name: str,
+    codes: LabelArray,
+    texts: list[str],
+    numbers: FloatArray,
+    reason: str,
 ) -> FloatArray:
     """Return the numbers of all rows, given those of the different texts; a text that has none is an error."""
     absent = {*MISSING, *feature.missing}
-    bad = [i for i, text in enumerate(texts) if math.isnan(found[i]) and text not in absent]
+    bad = [i for i, text in enumerate(texts) if math.isnan(numbers[i]) and text not in absent]
     if bad:
         raise frame.error(int(np.isin(codes, bad).argmax()), name, reason)
-    return np.append(found, math.nan)[codes]
+    return np.append(numbers, math.nan)[codes]
 
 
-def _parse_dates(texts: list[str], written: str) -> FloatArray:
+def _parse_dates(texts: list[str], date_format: str) -> FloatArray:
     """Return the days since 1970 of dates that are written in a format, NaN for what is none."""
     import pandas as pd
 
-    return _to_days(pd.to_datetime(pd.Series(texts, dtype=object), format=written, utc=True, errors="coerce"))
+    return _to_days(pd.to_datetime(pd.Series(texts, dtype=object), format=date_format, utc=True, errors="coerce"))
 
 
-def _days_of(column: Any) -> FloatArray:
+def _convert_dates(column: Any) -> FloatArray:
     import pandas as pd
 
     return _to_days(pd.to_datetime(column, utc=True))

@@ -1,8 +1,8 @@
 """Comma-separated files, plain or packed by gzip: `csv` reads the header, pandas the rest.
 
 pandas fills short rows with missing cells, and its errors name no line of the file. So the file is scanned again, to
-name the line and the reason, where pandas fails or warns, or where a cell of the last column is missing. All columns
-are parsed, as pandas does not count the cells of a row where it reads only some columns.
+name the line and the reason, if pandas fails or warns, or if a cell of the last column is missing. All columns are
+parsed, because pandas does not count the cells of a row if it reads only some columns.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ END = "\0end"  # a line after the last one, which an open quotation mark swallow
 
 @dataclass(frozen=True)
 class CsvTable:
-    """A comma-separated file whose header is known; what comes through a pipe is kept in `content`."""
+    """A comma-separated file whose header has been read; the contents of a pipe are kept in `content`."""
 
     path: str
     content: bytes | None
@@ -117,7 +117,7 @@ class CsvTable:
             if fault is not None:
                 raise TableError(self.source + fault)
         data = data[positions].set_axis([names[j] for j in positions], axis=1)
-        unnamed = [name for name, given in zip(names, self.dialect.header or names, strict=True) if not given]
+        unnamed = [name for name, title in zip(names, self.dialect.header or names, strict=True) if not title]
         return TableFrame(
             data,
             positions,
@@ -136,12 +136,12 @@ class CsvTable:
 
         width = self.dialect.width
         missing: dict[Any, Any] = {j: MISSING_LABELS if j in labels else MISSING for j in range(width)}
-        kept: dict[Any, Any] = dict.fromkeys((*labels, *texts), str)
+        dtypes: dict[Any, Any] = dict.fromkeys((*labels, *texts), str)
         version = tuple(int(number) for number in pd.__version__.split(".")[:2])
-        with _open(self.path, self.content) as (stream, stored), warnings.catch_warnings():
+        with _open(self.path, self.content) as (stream, raw_stream), warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             stream.seek(self.start)
-            blocks: Any = _Blocks(stream, stored, self if progress and self.size > LARGE else None)
+            blocks: Any = _Blocks(stream, raw_stream, self if progress and self.size > LARGE else None)
             try:
                 data: pd.DataFrame = pd.read_csv(
                     blocks,
@@ -150,7 +150,7 @@ class CsvTable:
                     header=None,
                     names=list(range(width)),
                     index_col=False,
-                    dtype=kept,
+                    dtype=dtypes,
                     keep_default_na=False,
                     na_values=missing,
                     skipinitialspace=True,
@@ -215,8 +215,8 @@ ADVICE = {
 class _Blocks:
     """What pandas reads from: blocks of valid UTF-8, with a progress bar for a large file."""
 
-    def __init__(self, stream: IO[bytes], stored: IO[bytes], shown: CsvTable | None) -> None:
-        self._stream, self._stored, self._bar = stream, stored, None
+    def __init__(self, stream: IO[bytes], raw_stream: IO[bytes], shown: CsvTable | None) -> None:
+        self._stream, self._stored, self._bar = stream, raw_stream, None
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         if shown is not None:
             from tqdm.auto import tqdm
@@ -246,12 +246,12 @@ class _Blocks:
 @contextmanager
 def _open(path: str, content: bytes | None) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Open a file; give its text, unpacked if it is packed by gzip, and the file as it is stored."""
-    with open(path, "rb") if content is None else io.BytesIO(content) as stored:
-        is_packed = stored.read(len(GZIP)) == GZIP
-        stored.seek(0)
-        stream: Any = gzip.GzipFile(fileobj=stored) if is_packed else stored
+    with open(path, "rb") if content is None else io.BytesIO(content) as raw_stream:
+        is_packed = raw_stream.read(len(GZIP)) == GZIP
+        raw_stream.seek(0)
+        stream: Any = gzip.GzipFile(fileobj=raw_stream) if is_packed else raw_stream
         try:
-            yield stream, stored
+            yield stream, raw_stream
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise TableError(f"it is damaged: {error}") from error
 

@@ -1,4 +1,4 @@
-"""Which columns of a table become which numbers, by scikit-learn's encoders: fitted once and stored with the model."""
+"""The encoding of the columns of a table as numbers by scikit-learn's encoders, fitted once and stored with a model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class EncodingOptions:
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """What a row of a table becomes: numbers and target means, imputed and standardised; indicators; zeros and ones.
+    """The encoding of a row: numbers and target means, imputed and standardised; indicators; zeros and ones.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Encoding:
 
     @property
     def numbers(self) -> list[Feature]:
-        """The features that become numbers and not zeros and ones."""
+        """The features that are not one-hot encoded."""
         return [feature for feature in self.features if not feature.is_one_hot]
 
     @property
@@ -87,18 +87,18 @@ class Encoding:
 
     @property
     def number_slices(self) -> dict[str, slice]:
-        """Which of the numbers a feature becomes."""
+        """The slice of the numbers that encodes each feature."""
         ends = list(accumulate((feature.n_numbers for feature in self.numbers), initial=0))
         return {feature.name: slice(*pair) for feature, pair in zip(self.numbers, pairwise(ends), strict=True)}
 
     @property
     def n_inputs(self) -> int:
-        """How many numbers a row becomes."""
+        """The number of entries of an encoded row."""
         return sum(feature.n_numbers + feature.has_indicator for feature in self.features)
 
     @property
     def input_names(self) -> list[str]:
-        """A name for each of them."""
+        """The names of these entries."""
         numbers = [name for feature in self.numbers for name in feature.number_names]
         indicators = [f"{feature.name}_missing" for feature in self.features if feature.has_indicator]
         return numbers + indicators + [name for feature in self.texts for name in feature.number_names]
@@ -225,9 +225,9 @@ def fit_encoding(
     target_type: str = "auto",
     options: EncodingOptions = NO_OPTIONS,
 ) -> tuple[Encoding, FloatArray]:
-    """Return what the columns of a table become, and the numbers of its rows.
+    """Fit the encoding of the columns of a table; return it and the encoded rows.
 
-    Target means of these rows are computed from the other folds, so that no row takes part in its own.
+    The target means of each of these rows are computed from the other folds, not from its own target.
 
     Parameters
     ----------
@@ -253,8 +253,8 @@ def fit_encoding(
             assert y is not None
             assert kind is not None
             codes, texts = _present_texts(frame, feature.name, feature.kind)
-            fitted = TargetMeans.fit(codes, texts, y, kind, options.random_state)
-            means[feature.name], rows[feature.name] = fitted
+            target_means = TargetMeans.fit(codes, texts, y, kind, options.random_state)
+            means[feature.name], rows[feature.name] = target_means
             features[i] = replace(feature, n_means=rows[feature.name].shape[1])
     predicted = None if target is None else Target(target if frame.named else None, frame.position(target))
     columns = {feature.name: feature.name for feature in features}
@@ -275,8 +275,8 @@ def fit_encoding(
         imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(numbers)
         scaler = _fit_scaler(imputer.transform(numbers), encoding.numbers, frame) if options.scaling else None
     if suggested:
-        described = join_names([frame.describe(name) for name in suggested])
-        _warn(f"{frame.source}{described} may hold codes instead of amounts; if so, declare it as categorical")
+        columns_text = join_names([frame.describe(name) for name in suggested])
+        _warn(f"{frame.source}{columns_text} may hold codes instead of amounts; if so, declare it as categorical")
     encoding = Encoding(
         *(tuple(features), frame.width, frame.named, predicted, imputer, scaler, means, tuple(suggested))
     )
@@ -290,8 +290,8 @@ def resolve_target_type(target_type: str, y: NDArray[Any]) -> str:
     from sklearn.utils.multiclass import type_of_target
 
     with np.errstate(invalid="ignore", over="ignore"):  # the ValueError says that y is not finite
-        found = str(type_of_target(y, input_name="y"))
-    return found if found in TARGET_TYPES else "continuous"
+        inferred = str(type_of_target(y, input_name="y"))
+    return inferred if inferred in TARGET_TYPES else "continuous"
 
 
 def _present_texts(frame: TableFrame, name: str, kind: str) -> tuple[LabelArray, list[str]]:
@@ -317,7 +317,7 @@ def _fit_scaler(rows: FloatArray, features: Sequence[Feature], frame: TableFrame
 def _infer_features(
     frame: TableFrame, candidates: Iterable[str], options: EncodingOptions, *, has_targets: bool
 ) -> list[Feature]:
-    """Return the columns that can be used, and warn of the others."""
+    """Return the columns that can be used, and warn about the others."""
     features: list[Feature] = []
     left_out: dict[str, list[str]] = {}
     for name in candidates:
@@ -336,7 +336,7 @@ def _infer_features(
         if feature.missing:
             texts = _quote(feature.missing)
             _warn(f"{frame.source}{frame.describe(name)} has numbers, and texts that count as missing: {texts}")
-        elif frame.named and _counts_rows(frame, name):
+        elif frame.named and _is_row_number(frame, name):
             _warn(f"{frame.source}{frame.describe(name)} counts the rows; leave it out if that means nothing")
     reasons = [f"{join_names(n)} {'is' if len(n) == 1 else 'are'} left out: {why}" for why, n in left_out.items()]
     if not features:
@@ -348,11 +348,11 @@ def _infer_features(
 
 def _is_index(frame: TableFrame, name: str) -> bool:
     if not frame.named:
-        return frame.position(name) == 0 and len(frame) >= MIN_ROWS_OF_INDEX and _counts_rows(frame, name)
-    return name in frame.unnamed and (frame.position(name) == 0 or _counts_rows(frame, name))
+        return frame.position(name) == 0 and len(frame) >= MIN_ROWS_OF_INDEX and _is_row_number(frame, name)
+    return name in frame.unnamed and (frame.position(name) == 0 or _is_row_number(frame, name))
 
 
-def _counts_rows(frame: TableFrame, name: str) -> bool:
+def _is_row_number(frame: TableFrame, name: str) -> bool:
     column = frame.data[name]
     if getattr(column.dtype, "kind", "") not in "iu" or len(column) < 2:
         return False

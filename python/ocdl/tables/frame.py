@@ -94,7 +94,7 @@ class TableFrame:
         return self.positions[int(self.data.columns.get_loc(name))]  # type: ignore[arg-type]
 
     def describe(self, name: str) -> str:
-        """Return what messages call a column."""
+        """Return the name of a column for messages."""
         if not self.source:
             return f"column {name!r:.80}"
         number = column_number(self.position(name))

@@ -25,7 +25,7 @@ MIGRATIONS: dict[int, Migration] = {}  # by the version of the file
 
 
 class TableModel:
-    """A fitted estimator that takes the columns of a table: what ``ocdl train`` writes and `load` returns.
+    """A fitted estimator with the encoding of a table's columns, as ``ocdl train`` writes it and `load` returns it.
 
     Attributes
     ----------
@@ -196,8 +196,8 @@ class TableModel:
         estimator_files.save(path, self.estimator, to_arrays(self.encoding), **{KEY: to_spec(self.encoding)})
 
     def __repr__(self) -> str:
-        needed = "columns without names" if self.feature_names is None else ", ".join(self.feature_names)
-        return f"<{type(self.estimator).__name__} for {needed:.200}>"
+        columns = "columns without names" if self.feature_names is None else ", ".join(self.feature_names)
+        return f"<{type(self.estimator).__name__} for {columns:.200}>"
 
 
 def read_table_model(path: FilePath) -> TableModel:
@@ -214,7 +214,7 @@ def read_table_model(path: FilePath) -> TableModel:
 
 
 def restore(path: FilePath, stored: files.Stored) -> TableModel | ODEClassifier | ODERegressor:
-    """Return the estimator in what was read from a file, as a `TableModel` if it was fitted to a table."""
+    """Return the estimator from the contents of a file, as a `TableModel` if it was fitted to a table."""
     model, version, _, arrays = stored
     metadata = model.metadata
     try:

@@ -29,7 +29,7 @@ __all__ = ["TablePreprocessor"]
 class TablePreprocessor(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn the columns of a table into numbers: numbers, categories, texts, dates, booleans, missing cells.
 
-    ``ocdl train`` uses the same encoding. In Python it stands in front of any estimator, in a pipeline.
+    ``ocdl train`` uses the same encoding. In Python, put it before any estimator in a pipeline.
 
     - Numbers are imputed with the median and standardised; texts such as ``12,345``, ``$3,366.33`` and ``32%`` are
       numbers. A column with at least 10 missing cells, and 1 % of the rows, has an indicator of missing cells.
@@ -49,7 +49,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     scaling : bool
         Whether numbers are standardised.
     target_type : {"auto", "binary", "multiclass", "continuous"}
-        What y is; "auto" is by its values, as in TargetEncoder. Counts need "continuous".
+        The kind of y; "auto" infers it from the values, as in TargetEncoder. Counts need "continuous".
     random_state : int, RandomState or None
         Of the folds.
 
@@ -94,7 +94,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike | None = None) -> TablePreprocessor:
-        """Learn what the columns become.
+        """Fit the encoding of the columns.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None) -> FloatArray:
-        """Learn what the columns become and return the numbers of X, with means of y from the other folds.
+        """Fit the encoding of the columns and return the encoded X, with means of y from the other folds.
 
         Parameters
         ----------
@@ -217,10 +217,10 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"X has {len(frame)} rows, but y has {len(targets)} entries")
         if not len(frame):
             raise ValueError("X has no rows")
-        fitted: tuple[Encoding, FloatArray] = fit_encoding(
+        result: tuple[Encoding, FloatArray] = fit_encoding(
             frame, frame.names, None, targets, target_type=self.target_type, options=options
         )
-        self._encoding, values = fitted
+        self._encoding, values = result
         self.n_features_in_ = frame.width
         if frame.named:
             self.feature_names_in_ = np.array(frame.names, dtype=object)

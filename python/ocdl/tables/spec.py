@@ -28,9 +28,9 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def to_spec(encoding: Encoding) -> dict[str, Any]:
-    """Return an encoding for JSON: what only some features have by their names, the encoders' numbers as lists.
+    """Return an encoding for JSON: properties of some features by name, the parameters of the encoders as lists.
 
-    Of categories it has only the number; `to_arrays` has the texts.
+    It holds the number of categories of each feature; `to_arrays` returns their texts.
     """
     features, target, imputer, scaler = encoding.features, encoding.target, encoding.imputer, encoding.scaler
     return {
@@ -63,10 +63,10 @@ def to_arrays(encoding: Encoding) -> Arrays:
     letters, lengths, means = [], [], [np.empty(0)]
     for feature in categories:
         if feature.n_means:
-            fitted = encoding.means[feature.name]
-            letters.append(fitted.letters.tobytes())
-            lengths += fitted.lengths.tolist()
-            means.append(fitted.means.ravel())
+            target_means = encoding.means[feature.name]
+            letters.append(target_means.letters.tobytes())
+            lengths += target_means.lengths.tolist()
+            means.append(target_means.means.ravel())
         else:
             texts = [value.encode("utf-8", "surrogatepass") for value in feature.values]
             letters.append(b"".join(texts))
@@ -148,24 +148,26 @@ def _categories(
     text, start, mean, n_values = 0, 0, 0, 0
     for name in names:
         end = text + _position(counts[name], "categories", len(lengths) + 1)
-        own = lengths[text:end]
+        byte_counts = lengths[text:end]
         if end > len(lengths) or end == text:
             raise ValueError("the table's categories must be as many as its lengths")
-        stop = start + int(own.sum())
+        stop = start + int(byte_counts.sum())
         k = _position(n_means[name], "n_means", len(numbers) + 1) if name in n_means else 0
-        last = mean + (len(own) + 1) * k
+        last = mean + (len(byte_counts) + 1) * k
         if last > len(numbers) or (name in n_means and not k):
             raise ValueError("the table's means must be as many as its categories")
-        fitted = TargetMeans(letters[start:stop], own, numbers[mean:last].reshape(-1, k or 1)[: len(own) + 1])
+        target_means = TargetMeans(
+            letters[start:stop], byte_counts, numbers[mean:last].reshape(-1, k or 1)[: len(byte_counts) + 1]
+        )
         if k:
-            for _ in fitted.iterate_texts():  # each must be UTF-8
+            for _ in target_means.iterate_texts():  # each must be UTF-8
                 pass
-            means[name] = fitted
+            means[name] = target_means
         else:
-            n_values += len(own)
+            n_values += len(byte_counts)
             if n_values > MAX_VALUES_OF_ALL:
                 raise ValueError(f"the table has more than {MAX_VALUES_OF_ALL} categories that are one-hot encoded")
-            values[name] = tuple(fitted.texts)
+            values[name] = tuple(target_means.texts)
             if len(set(values[name])) < len(values[name]):
                 raise ValueError("the table's categories must be different texts")
         text, start, mean = end, stop, last
@@ -175,7 +177,7 @@ def _categories(
 
 
 def _restore_imputer(fill: list[float] | None) -> Any:
-    """Return an imputer of these numbers: their median is what each of them is."""
+    """Return an imputer with these statistics, fitted to one row: the median of a number is the number."""
     from sklearn.impute import SimpleImputer
 
     return None if not fill else SimpleImputer(strategy="median", keep_empty_features=True).fit([fill])

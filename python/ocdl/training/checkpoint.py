@@ -86,9 +86,9 @@ class Checkpoint:
         return os.path.exists(self.path) if self.resume == "if_exists" else bool(self.resume)
 
 
-def as_checkpoint(given: FilePath | Checkpoint | None) -> Checkpoint | None:
+def as_checkpoint(checkpoint: FilePath | Checkpoint | None) -> Checkpoint | None:
     """Return the argument `checkpoint` of `train` as a Checkpoint."""
-    return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
+    return checkpoint if checkpoint is None or isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
 
 
 def fingerprint(problem: Problem, optimiser: Optimiser | Chain) -> dict[str, Any]:
@@ -98,6 +98,7 @@ def fingerprint(problem: Problem, optimiser: Optimiser | Chain) -> dict[str, Any
         "objective": problem.objective._to_dict(),
         "optimiser": optimisers.to_dict(optimiser),
         "freeze": list(problem.frozen),
+        "initial_states": None if problem.initial_states is None else problem.initial_states._to_dict(),
         "data": problem.data.digest(problem.ranks),
     }
 
@@ -163,24 +164,24 @@ def _read(checkpoint: Checkpoint | None, identity: dict[str, Any]) -> tuple[File
     stored = description.get("training")
     if not isinstance(stored, dict):
         raise file_error(path, "is malformed: it does not say what was trained")
-    for name, own in identity.items():
+    for name, current in identity.items():
         other = stored.get(name)
-        if other != own:
-            difference = "other data" if name == "data" else f"another {name}: {_describe_difference(other, own)}"
+        if other != current:
+            difference = "other data" if name == "data" else f"another {name}: {_describe_difference(other, current)}"
             raise ValueError(f"resume: the checkpoint {os.fspath(path)!r} belongs to a training with {difference}")
     return path, description, arrays
 
 
-def _describe_difference(stored: object, own: object, name: str = "it") -> str:
+def _describe_difference(stored: object, current: object, name: str = "it") -> str:
     """Return which settings differ."""
-    if isinstance(stored, dict) and isinstance(own, dict):
-        different = [key for key in {**stored, **own} if stored.get(key) != own.get(key)]
-        return ", ".join(_describe_difference(stored.get(key), own.get(key), str(key)) for key in different)
-    if isinstance(stored, list) and isinstance(own, list) and len(stored) == len(own):
-        different = [i for i in range(len(own)) if stored[i] != own[i]]
-        if any(isinstance(own[i], dict) for i in different):
-            return ", ".join(_describe_difference(stored[i], own[i], f"{name}[{i}]") for i in different)
-    return f"{name} is {stored!r:.100} in the checkpoint and {own!r:.100} here"
+    if isinstance(stored, dict) and isinstance(current, dict):
+        different = [key for key in {**stored, **current} if stored.get(key) != current.get(key)]
+        return ", ".join(_describe_difference(stored.get(key), current.get(key), str(key)) for key in different)
+    if isinstance(stored, list) and isinstance(current, list) and len(stored) == len(current):
+        different = [i for i in range(len(current)) if stored[i] != current[i]]
+        if any(isinstance(current[i], dict) for i in different):
+            return ", ".join(_describe_difference(stored[i], current[i], f"{name}[{i}]") for i in different)
+    return f"{name} is {stored!r:.100} in the checkpoint and {current!r:.100} here"
 
 
 def _warn_of_another_core(path: FilePath, stored: str) -> None:
@@ -224,7 +225,7 @@ def _unpack(session: Session, description: dict[str, Any], arrays: dict[str, Any
         Evaluated(int(i), float(a), float(vl), float(va), h) for i, a, vl, va, h in zip(*columns, strict=True)
     ]
     if "best.controls" in arrays:
-        shape = (problem.net.n_controls,)
+        shape = state["controls"].shape
         controls = validation.array_of_shape(
             arrays["best.controls"], "best.controls", shape, "(n_controls,)", problem.net.dtype
         )

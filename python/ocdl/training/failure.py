@@ -1,4 +1,4 @@
-"""Whether a training that has ended has failed, whatever the optimiser says."""
+"""The diagnosis of a training that has ended: whether it failed, independently of the optimiser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ocdl.training.problem import Problem
 from ocdl.training.result import Status
 from ocdl.training.session import Session
 
-FINAL = (Status.INTERRUPTED, Status.NOT_FINITE, Status.STAGES, Status.EARLY_STOPPING)  # ends that no criterion changes
+FINAL = (Status.INTERRUPTED, Status.NOT_FINITE, Status.STAGES, Status.EARLY_STOPPING)  # no criterion changes these
 ROUNDOFF = 1e-6  # of the loss: a rise by less is no failure
 VANISHED = 1e-6  # norm of a gradient by the outputs
 STILL_FALLING = 0.9  # of the loss a tenth of the iterations ago
@@ -48,7 +48,7 @@ class Diagnosis(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a training leaves to judge it by.
+    """The data on which a training is judged.
 
     `first_loss`, `last_loss` and `constant_loss` are of one objective on all rows: at the start, at the end, and for
     outputs that are 0 for every sample; NaN where unknown. With `on_batches` the losses of the history are those of
@@ -68,7 +68,7 @@ class Evidence:
 def diagnose(evidence: Evidence) -> Diagnosis:
     """Return whether a training failed or is unfinished.
 
-    - An interrupt, a loss that is not finite, unsolved stages and early stopping stay what they are.
+    - The status of an interrupt, a loss that is not finite, unsolved stages and early stopping does not change.
     - SATURATED: the outputs are wrong where the loss has no gradient any more.
     - DIVERGED: the last loss is above the first one by more than roundoff.
     - At the iteration limit a training is unfinished if outputs that are 0 for every sample have a lower loss;
@@ -102,7 +102,7 @@ def diagnose(evidence: Evidence) -> Diagnosis:
 
 @np.errstate(over="ignore", invalid="ignore")  # the square of a large loss is not finite
 def _recent_fall(evidence: Evidence) -> str:
-    """Return by how much the loss fell in the last iterations, nothing where it had settled."""
+    """Return a sentence on the fall of the loss in the last iterations; empty if the loss has settled."""
     loss, count, on_batches = evidence.history.loss, len(evidence.history) - 1, evidence.on_batches
     last = min(count // 2 if on_batches else count, max(MIN_ITERATIONS, count // 10))
     if last == 0:
@@ -117,8 +117,8 @@ def _recent_fall(evidence: Evidence) -> str:
     return f"in the last {last} of them the loss fell from {before:.6g} to {now:.6g}"
 
 
-def evidence_of(session: Session, history: History, status: Status) -> Evidence:
-    """Return what a session leaves; single batches say nothing of the loss on all rows."""
+def collect_evidence(session: Session, history: History, status: Status) -> Evidence:
+    """Return the evidence of a session; with batches the last loss on all rows is unknown."""
     optimiser = session.optimisers[session.stage.number][0]
     on_batches = getattr(optimiser, "batch_size", None) is not None
     first, last = float(history.loss[0]), math.nan if on_batches else float(history.loss[-1])
@@ -140,7 +140,7 @@ def _is_saturated(session: Session, history: History) -> bool:
     if not (rose and is_flat) and not _predicts_one_class(problem, history):
         return False
     norms = problem.ranks.allgather(_gradient_norms_where_wrong(session))
-    known = [some for some in norms if some is not None]
+    known = [values for values in norms if values is not None]
     joined = np.concatenate(known) if len(known) == len(norms) else np.zeros(0)
     return len(joined) > 0 and bool(np.median(joined) < VANISHED)
 
@@ -172,7 +172,7 @@ def _gradient_norms_where_wrong(session: Session) -> FloatArray | None:
     if not len(X):
         return np.zeros(0)
     try:
-        outputs = problem.net.predict(session.controls, X)
+        outputs = problem.net._predict_rows(session.controls, X)
         gradients = replace(problem.objective, reduction="sum").output_grad(outputs, y)
     except FloatingPointError:
         return None

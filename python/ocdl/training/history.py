@@ -36,20 +36,20 @@ class History:
     lipschitz : ndarray
         The L of an accepted step of length 1/L; NaN at the start and for methods without.
     trials : ndarray of int
-        Evaluations of the objective in the iteration, or what took as long.
+        Evaluations of the objective in the iteration, or work that took as long.
     seconds : ndarray
         Time spent iterating up to here.
     evaluated : ndarray of int
         The iterations to which the following arrays belong.
     score : ndarray
-        How good the outputs on the training samples are, weighted as in the training: the accuracy, which is the share
-        that is classified correctly, or R^2 of real targets. A custom loss computes its score, or has NaN.
+        The score on the training samples, weighted as in the training: the accuracy (the fraction that is classified
+        correctly), R^2 for real targets, or the score of a custom loss; NaN if it has none.
     val_loss, val_score : ndarray
         The objective and the score on the validation data; NaN without.
     time_steps : ndarray of shape (evaluated, layers)
         Snapshots of the time steps.
     score_name : str
-        What the score is: "accuracy", "R^2", or "score" of a custom loss.
+        The name of the score: "accuracy", "R^2", or "score" for a custom loss.
     accuracy, val_accuracy : ndarray
         The scores where they are accuracies.
 
@@ -117,7 +117,7 @@ class History:
         Raises
         ------
         AttributeError
-            It says what the score is.
+            The message names the score.
 
         Examples
         --------
@@ -131,12 +131,12 @@ class History:
             raise AttributeError(f"this history has no accuracy: its score, in history.score, is {self.score_name}")
 
     def followed_by(self, other: History) -> History:
-        """Return the course of a training that went on with another one: its start is the end of this one.
+        """Return the history of this training and of another one that continued it from its end.
 
         Parameters
         ----------
         other : History
-            That of the training that went on.
+            The history of the second training.
 
         Returns
         -------

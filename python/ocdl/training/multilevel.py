@@ -14,6 +14,7 @@ from ocdl.base.keywords import known_keywords
 from ocdl.data.row_source import Rows
 from ocdl.depth.refinement import INTERPOLATIONS
 from ocdl.model.controls import Controls
+from ocdl.model.inputs import refuse_inputs
 from ocdl.model.observations import Observations
 from ocdl.network import Network
 from ocdl.training.loop import FOREIGN_KEYWORDS, train
@@ -133,7 +134,7 @@ class MultilevelResult:
         return sum(result.n_iter for result in self.results)
 
 
-@known_keywords(FOREIGN_KEYWORDS, also=train)
+@known_keywords(FOREIGN_KEYWORDS, forwards_to=train)
 def train_multilevel(
     net: Network,
     u: Controls | None,
@@ -161,15 +162,15 @@ def train_multilevel(
     y : array_like of shape (samples,) or (samples, outputs)
         As for `train`.
     levels : int or sequence of int
-        Numbers of layers, increasing, the last one that of `net`; or how many levels, each with half as many layers as
-        the next. With control intervals the first level has more layers than these; finer ones keep its intervals.
+        Numbers of layers, increasing, the last one that of `net`; or the number of levels, each with half as many
+        layers as the next. With control intervals the first level must have more layers than intervals.
     optimiser : optimiser or sequence of optimisers
         For all levels, or one for each.
     max_iter : int or sequence of int
         The maximum number of iterations on each level, or one number for each.
     interpolation : {"linear", "constant"}
-        How controls become those of the next level; where its layers are a multiple by `Network.refine`, which keeps
-        learned steps, else by `Network.resample`. "constant" keeps the ODE, so that the loss changes little.
+        How the controls of the next level are computed: by `Network.refine`, which keeps learned steps, if its number
+        of layers is a multiple, else by `Network.resample`. "constant" keeps the ODE, so that the loss changes little.
     random_state : None, int, numpy Generator or RandomState
         The source of the first controls and of random batches.
     **options
@@ -204,6 +205,7 @@ def train_multilevel(
     if options.get("checkpoint") is not None:
         raise ValueError("checkpoint must be left out: it holds the training of one network, not of several")
     interpolation = validation.choice(interpolation, "interpolation", INTERPOLATIONS)
+    refuse_inputs(net, "train_multilevel")
     layers = _levels(levels, net.n_layers)
     iterations = _iterations(max_iter, len(layers))
     optimisers = _optimisers(optimiser, len(layers))

@@ -1,4 +1,4 @@
-"""The ways of minimising: each is its settings, the core does the work."""
+"""The optimisers: validated settings for the methods of the core."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ __all__ = ["LBFGS", "Adam", "Armijo", "Backtracking", "Chain", "GradientDescent"
 
 
 class Settings:
-    """What the optimisers have in common: they are settings that the core takes by their names."""
+    """The base class of the optimisers: settings that the core takes by their names."""
+
+    def __post_init__(self) -> None:
+        self._validate()
+        for field in fields(cast(Any, self)):  # numbers become Python's, so that equal settings have equal reprs
+            value = getattr(self, field.name)
+            if value is not None and field.type != "str":
+                object.__setattr__(self, field.name, float(value) if field.type == "float" else int(value))
+
+    def _validate(self) -> None: ...
 
     def _core_method(self, seed: int) -> _core.Method:
         """Return the core's method; those that draw batches do so from this seed."""
@@ -25,7 +34,7 @@ class Settings:
 
     @property
     def _vectors(self) -> int:
-        """How many vectors of controls the method holds: two iterates with their gradients."""
+        """The number of vectors of controls that the method holds: two iterates with their gradients."""
         return 4
 
 
@@ -56,15 +65,14 @@ class GradientDescent(Settings):
 
     step: float
 
-    def __post_init__(self) -> None:
+    def _validate(self) -> None:
         validation.positive(self.step, "step")
-        _hold_plain_numbers(self)
 
 
 @known_keywords()
 @dataclass(frozen=True)
 class Backtracking(Settings):
-    """Algorithm 2 of the paper: gradient steps of length 1/L, with L found by trial.
+    """Algorithm 2 of the paper: gradient steps of length 1/L, with L determined by trial.
 
     A trial ``u~ = P(u - g / L)`` is accepted once ``J(u~) <= J(u) + <g, u~ - u> + L/2 |u~ - u|^2``, up to roundoff. The
     loss never increases.
@@ -74,11 +82,11 @@ class Backtracking(Settings):
     L0 : float
         The first L.
     rho_up : float
-        L is multiplied by this after a trial that is refused; above 1.
+        L is multiplied by this after a trial that is rejected; above 1.
     rho_down : float
         L is multiplied by this after an iteration; positive, at most 1.
     max_trials : int
-        Trials of one iteration; when all are refused the training ends.
+        Trials of one iteration; when all are rejected the training ends.
 
     Raises
     ------
@@ -100,18 +108,18 @@ class Backtracking(Settings):
     rho_down: float = 0.99
     max_trials: int = 200
 
-    def __post_init__(self) -> None:
+    def _validate(self) -> None:
         validation.positive(self.L0, "L0")
-        _above_one(self.rho_up, "rho_up")
+        if validation.real(self.rho_up, "rho_up") <= 1:
+            raise ValueError(f"rho_up must be above 1, got {self.rho_up}")
         _fraction(self.rho_down, "rho_down", one_allowed=True)
         validation.integer(self.max_trials, "max_trials", minimum=1)
-        _hold_plain_numbers(self)
 
 
 @known_keywords()
 @dataclass(frozen=True)
 class Armijo(Settings):
-    """Gradient steps of a length t that is found by trial, as in the paper's comparison of Runge-Kutta methods.
+    """Gradient steps of a length t determined by trial, as in the paper's comparison of Runge-Kutta methods.
 
     A trial ``u~ = P(u - t g)`` is accepted once ``J(u~) <= J(u) + c <g, u~ - u>``, up to roundoff.
 
@@ -120,13 +128,13 @@ class Armijo(Settings):
     c : float
         The fraction of the predicted decrease that a step must reach, between 0 and 1.
     shrink : float
-        t is multiplied by this after a trial that is refused, between 0 and 1.
+        t is multiplied by this after a trial that is rejected, between 0 and 1.
     grow : float
         The first trial of an iteration is `grow` times the last accepted t, at least 1.
     first_step, max_step : float
         The very first trial, and the largest of all.
     max_trials : int
-        Trials of one iteration; when all are refused the training ends.
+        Trials of one iteration; when all are rejected the training ends.
 
     Raises
     ------
@@ -150,7 +158,7 @@ class Armijo(Settings):
     max_step: float = 10.0
     max_trials: int = 100
 
-    def __post_init__(self) -> None:
+    def _validate(self) -> None:
         _fraction(self.c, "c")
         _fraction(self.shrink, "shrink")
         if validation.positive(self.grow, "grow") < 1:
@@ -158,7 +166,6 @@ class Armijo(Settings):
         validation.positive(self.first_step, "first_step")
         validation.positive(self.max_step, "max_step")
         validation.integer(self.max_trials, "max_trials", minimum=1)
-        _hold_plain_numbers(self)
 
 
 @known_keywords({"learning_rate": "lr", "learning_rate_init": "lr", "step": "lr", "betas": "beta1", "eps": "epsilon"})
@@ -174,7 +181,7 @@ class Adam(Settings):
         Samples per step, drawn without replacement from a new random order in every epoch; none: all samples. The
         losses and gradients in the history are then those of the batches.
     beta1, beta2 : float
-        How slowly the averages of the gradient and of its square forget, at least 0 and below 1.
+        The decay rates of the averages of the gradient and of its square, at least 0 and below 1.
     epsilon : float
         Added to the root of the averaged square.
 
@@ -200,7 +207,7 @@ class Adam(Settings):
     beta2: float = 0.999
     epsilon: float = 1e-8
 
-    def __post_init__(self) -> None:
+    def _validate(self) -> None:
         validation.positive(self.lr, "lr")
         if self.batch_size is not None:
             validation.integer(self.batch_size, "batch_size", minimum=1)
@@ -208,7 +215,6 @@ class Adam(Settings):
             if validation.not_negative(getattr(self, name), name) >= 1:
                 raise ValueError(f"{name} must be below 1, got {getattr(self, name)}")
         validation.positive(self.epsilon, "epsilon")
-        _hold_plain_numbers(self)
 
     @property
     def _vectors(self) -> int:
@@ -248,10 +254,9 @@ class LBFGS(Settings):
     memory: int = 20
     max_trials: int = 25
 
-    def __post_init__(self) -> None:
+    def _validate(self) -> None:
         validation.integer(self.memory, "memory", minimum=1)
         validation.integer(self.max_trials, "max_trials", minimum=1)
-        _hold_plain_numbers(self)
 
     @property
     def _vectors(self) -> int:
@@ -264,12 +269,12 @@ class NewtonCG(Settings):
     """Newton's method with conjugate gradients within a trust region (Steihaug 1983).
 
     An iteration minimises the model ``<g, s> + 1/2 <s, B s>`` over ``|s| <= radius`` by conjugate gradients, until the
-    residual is at most ``min(forcing, sqrt(|g|)) |g|``, the region ends or a direction of negative curvature is met.
+    residual is at most ``min(forcing, sqrt(|g|)) |g|``, the region ends or a direction has negative curvature.
     It then tries ``P(u + t s)`` for t = 1 and less until ``J(u~) <= J(u) + 1e-4 <g, u~ - u>`` or, where that is within
     the roundoff of J, the gradient is smaller; the loss never increases by more than its roundoff. It adapts
     the radius to how well the model has predicted the decrease. With time steps on the simplex, s is reduced to
     the face on which the steps can move. Every product with B counts as 3 evaluations in `Result.n_evals` and
-    `History.trials`, which is about what it takes. Networks of float32 have their products computed in float64.
+    `History.trials`, about its cost. The products of float32 networks are computed in float64.
 
     Parameters
     ----------
@@ -278,11 +283,11 @@ class NewtonCG(Settings):
     radius : float
         The first radius.
     forcing : float
-        The model is minimised so far only that its gradient becomes this much smaller, between 0 and 1.
+        The factor by which the gradient of the model is reduced, between 0 and 1.
     max_products : int
         Conjugate gradient steps of one iteration.
     max_trials : int
-        Trial steps of one iteration; when all are refused the training ends.
+        Trial steps of one iteration; when all are rejected the training ends.
 
     Raises
     ------
@@ -305,13 +310,12 @@ class NewtonCG(Settings):
     max_products: int = 20
     max_trials: int = 25
 
-    def __post_init__(self) -> None:
+    def _validate(self) -> None:
         object.__setattr__(self, "curvature", validation.choice(self.curvature, "curvature", _core.curvature_names()))
         validation.positive(self.radius, "radius")
         _fraction(self.forcing, "forcing")
         validation.integer(self.max_products, "max_products", minimum=1)
         validation.integer(self.max_trials, "max_trials", minimum=1)
-        _hold_plain_numbers(self)
 
     @property
     def _vectors(self) -> int:
@@ -329,13 +333,13 @@ ALIASES = {
 
 
 class Chain:
-    """Optimisers one after the other, each with its share of the iterations.
+    """Optimisers one after the other, each for some of the iterations.
 
     Parameters
     ----------
     *stages : (optimiser, int or None)
         An optimiser and its iterations; None, for the last one only: as many as are left. An optimiser that makes no
-        more progress passes on earlier.
+        more progress ends earlier.
 
     Attributes
     ----------
@@ -374,9 +378,7 @@ class Chain:
             if iterations is not None:
                 iterations = validation.integer(iterations, f"the iterations of stage {number}", minimum=0)
             elif number + 1 < len(stages):
-                raise ValueError(
-                    f"stage {number} of a Chain is not the last and needs a number of iterations, got None"
-                )
+                raise ValueError(f"stage {number} of a Chain is not the last: it needs a number of iterations")
             checked.append((method, iterations))
         self.stages: tuple[tuple[Optimiser, int | None], ...] = tuple(checked)
 
@@ -394,41 +396,28 @@ def single_optimiser(value: Any, name: str) -> Optimiser:
     """Return an optimiser that is not a chain."""
     if not isinstance(value, SINGLE_OPTIMISERS):
         known = [kind.__name__ for kind in SINGLE_OPTIMISERS]
-        spelled = resolve_name(value, known, ALIASES) if isinstance(value, str) else None
-        hint = f"; did you mean ocdl.{spelled}()?" if spelled else ""
+        name_meant = resolve_name(value, known, ALIASES) if isinstance(value, str) else None
+        hint = f"; did you mean ocdl.{name_meant}()?" if name_meant else ""
         raise TypeError(f"{name} must be one of {', '.join(known)}, got {validation.format_value(value)}{hint}")
     return cast(Optimiser, value)
 
 
 def named(name: object, argument: str = "optimiser") -> Optimiser:
-    """Return the optimiser of this name, ``"adam"`` or ``"L-BFGS"``, with the settings that it has by default."""
+    """Return the optimiser of this name, ``"adam"`` or ``"L-BFGS"``, with its default settings."""
     known = {type(optimiser).__name__: optimiser for optimiser in without_settings()}
     return known[validation.choice(name, argument, known, ALIASES)]
 
 
 def without_settings() -> list[Optimiser]:
-    """Return those optimisers that can be made without choosing a setting."""
+    """Return the optimisers whose settings all have defaults."""
     return [kind() for kind in SINGLE_OPTIMISERS if all(field.default is not MISSING for field in fields(kind))]
 
 
 def stages_of(optimiser: Any) -> tuple[tuple[Optimiser, int | None], ...]:
-    """Return the optimisers of a training, each with its share of the iterations."""
+    """Return the optimisers of a training, each with its number of iterations."""
     if isinstance(optimiser, Chain):
         return optimiser.stages
     return ((single_optimiser(optimiser, "optimiser"), None),)
-
-
-def _hold_plain_numbers(settings: Any) -> None:
-    """Replace NumPy's numbers, and whole ones where a real one is meant: equal settings are then written alike."""
-    for field in fields(settings):
-        value = getattr(settings, field.name)
-        if value is not None and field.type != "str":
-            object.__setattr__(settings, field.name, float(value) if field.type == "float" else int(value))
-
-
-def _above_one(value: object, name: str) -> None:
-    if validation.real(value, name) <= 1:
-        raise ValueError(f"{name} must be above 1, got {value}")
 
 
 def _fraction(value: object, name: str, *, one_allowed: bool = False) -> None:
@@ -456,5 +445,4 @@ def from_dict(stored: Any) -> Optimiser | Chain:
     kinds = {kind.__name__: kind for kind in SINGLE_OPTIMISERS}
     if name not in kinds or not isinstance(settings, dict):
         raise ValueError(f"no optimiser is stored like this: {stored!r:.80}")
-    made: Optimiser = kinds[name](**settings)
-    return made
+    return cast(Optimiser, kinds[name](**settings))

@@ -21,11 +21,11 @@ def run_parallel(
 ) -> Iterator[tuple[Name, Outcome]]:
     """Yield the name and the result of each run, in the order in which they end.
 
-    `jobs` of them run at a time, each on one thread: for small problems that is faster than one after the other on all
-    threads, and the bits are the same. Each run gets a function that returns True once it should end: after an
-    exception in the caller, such as KeyboardInterrupt, or in another run. Its callback for `train` returns that. The
-    runs take threads of this process, or, with a `backend` of joblib such as "loky" or "dask", other processes, which
-    joblib ends itself.
+    `jobs` of them run at a time, each on one thread: for small problems this is faster than one after the other on all
+    threads, and the bits are the same. Each run receives a function that returns True once the run should end, after an
+    exception in the caller, such as KeyboardInterrupt, or in another run; use it in the callback for `train`. The runs
+    use threads of this process, or, with a `backend` of joblib such as "loky" or "dask", other processes, which joblib
+    ends itself.
     """
     if backend is not None:
         yield from _run_in_processes(runs, jobs, backend)
@@ -34,8 +34,8 @@ def run_parallel(
     with ThreadPoolExecutor(jobs) as pool:
         names = {pool.submit(_run_on_one_thread, run, stop.is_set): name for name, run in runs.items()}
         try:
-            for done in as_completed(names):
-                yield names[done], done.result()
+            for finished in as_completed(names):
+                yield names[finished], finished.result()
         finally:
             for future in names:
                 future.cancel()  # first, so that no run begins when another one ends
@@ -76,13 +76,13 @@ def shared_progress(
     with tqdm(total=iterations, unit="it", desc="training", disable=not shown) as bar:
 
         def make_callback(should_stop: ShouldStop) -> Callable[[TrainingState], bool]:
-            reached = 0
+            last_iteration = 0
 
             def update(state: TrainingState) -> bool:
-                nonlocal reached
+                nonlocal last_iteration
                 with lock:
-                    bar.update(state.iteration - reached)
-                reached = state.iteration
+                    bar.update(state.iteration - last_iteration)
+                last_iteration = state.iteration
                 return should_stop()
 
             return update

@@ -1,4 +1,4 @@
-"""What is trained, on what data: the checked arguments of `train`."""
+"""The checked arguments of `train`: network, objective and data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from ocdl.data.array_data import ArrayData
 from ocdl.data.data import Data
 from ocdl.data.row_source import Rows, is_source
 from ocdl.data.source_data import SourceData
+from ocdl.data.window_data import WindowData
 from ocdl.distributed.ranks import Ranks
+from ocdl.model.initial_states import InitialStates
 from ocdl.model.objective import Objective
 from ocdl.network import Network
 from ocdl.training.optimisers import Optimiser
@@ -36,6 +38,7 @@ class Problem:
     tol: float
     rtol: float
     ranks: Ranks
+    initial_states: InitialStates | None = None
 
     @classmethod
     def from_arguments(
@@ -46,23 +49,28 @@ class Problem:
         y: Any,
         objective: Objective,
         sample_weight: ArrayLike | None,
+        inputs: ArrayLike | None,
         validation: Validation | None,
         freeze: Iterable[str],
         tol: float,
         rtol: float,
+        initial_states: InitialStates | None = None,
         h: FloatArray | None = None,
     ) -> Problem:
         """Check the arguments; errors name them. The steps h are those of the start; None: of the horizon."""
-        data = _make_data(ranks, net, objective, X, y, sample_weight, "X", h)
+        if initial_states is None:
+            data = _make_data(ranks, net, objective, X, y, sample_weight, inputs, "X", h)
+        else:
+            data = _make_windows(ranks, net, objective, X, y, sample_weight, inputs, initial_states, h)
         val_data = None
         if validation is not None:
-            given = validation.X, validation.y, validation.sample_weight
+            given = validation.X, validation.y, validation.sample_weight, validation.inputs
             try:
                 val_data = _make_data(ranks, net, objective, *given, "the X of validation", h)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"validation: {error}") from error
         tol, rtol = checks.not_negative(tol, "tol"), checks.not_negative(rtol, "rtol")
-        return cls(net, objective, data, val_data, _frozen(net, freeze), tol, rtol, ranks)
+        return cls(net, objective, data, val_data, _resolve_frozen_parts(net, freeze), tol, rtol, ranks, initial_states)
 
     def distribute(self) -> Problem:
         """Return the problem with the distribution of its rows over the ranks; collective."""
@@ -118,24 +126,42 @@ def _make_data(
     X: Any,
     y: Any,
     sample_weight: Any,
+    inputs: Any,
     name: str,
     h: FloatArray | None,
 ) -> Data:
     if not is_source(X):
-        return ArrayData(net, objective, X, y, sample_weight, ranks.min_rows, h)
-    for other, given in (("y", y), ("sample_weight", sample_weight)):
+        return ArrayData(net, objective, X, y, sample_weight, inputs, ranks.min_rows, h)
+    for other, given in (("y", y), ("sample_weight", sample_weight), ("inputs", inputs)):
         if given is not None:
             raise TypeError(f"{other} must be left out with a source, whose rows carry it")
     return SourceData(net, objective, X, ranks, name, h)
 
 
-def _frozen(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:
-    try:
-        given = None if isinstance(freeze, (str, bytes)) else list(freeze)
-    except TypeError:
-        given = None
-    if given is None:
+def _make_windows(
+    ranks: Ranks,
+    net: Network,
+    objective: Objective,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    inputs: Any,
+    initial_states: InitialStates,
+    h: FloatArray | None,
+) -> Data:
+    if not isinstance(initial_states, InitialStates):
+        given = checks.format_with_type(initial_states)
+        raise TypeError(f"initial_states must be an ocdl.InitialStates, got {given}")
+    if is_source(X):
+        raise TypeError("initial_states needs X in memory: the states of a RowSource are not learned")
+    if ranks.size > 1:
+        raise ValueError("initial_states needs all samples on one rank: leave communicator out")
+    return WindowData(net, objective, X, y, sample_weight, inputs, initial_states, h)
+
+
+def _resolve_frozen_parts(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(freeze, (str, bytes)) or not isinstance(freeze, Iterable):
         raise TypeError(f"freeze must be a collection of names, as in ('W', 'mu'), got {checks.format_value(freeze)}")
     known = [part.name for part in net.parts]
-    names = [checks.choice(name, "freeze", known) for name in given]
+    names = [checks.choice(name, "freeze", known) for name in freeze]
     return tuple(part for part in known if part in names)

@@ -27,6 +27,8 @@ class Validation:
         As for `train`.
     sample_weight : array_like of shape (samples,), optional
         Weights of the samples in loss and score.
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `train`.
     patience : int, optional
         The training ends after this many evaluations without a lower validation loss, and returns the controls of the
         lowest one.
@@ -51,6 +53,7 @@ class Validation:
     y: Any = None
     _: KW_ONLY
     sample_weight: ArrayLike | None = None
+    inputs: ArrayLike | None = None
     patience: int | None = None
 
     def __post_init__(self) -> None:
@@ -58,15 +61,13 @@ class Validation:
             object.__setattr__(self, "patience", checks.integer(self.patience, "patience", minimum=1))
 
 
-def as_validation(given: Any) -> Validation | None:
+def as_validation(validation: Any) -> Validation | None:
     """Return the argument `validation` of `train` as a Validation."""
-    if given is None or isinstance(given, Validation):
-        return given
-    if is_source(given):
-        return Validation(given)
-    if isinstance(given, (tuple, list)) and len(given) == 2:
-        return Validation(*given)
-    length = f" of {len(given)}" if isinstance(given, (tuple, list)) else ""
-    raise TypeError(
-        f"validation must be a pair (X, y), an ocdl.RowSource or an ocdl.Validation, got {type(given).__name__}{length}"
-    )
+    if validation is None or isinstance(validation, Validation):
+        return validation
+    if is_source(validation):
+        return Validation(validation)
+    if isinstance(validation, (tuple, list)) and len(validation) == 2:
+        return Validation(*validation)
+    kind = type(validation).__name__ + (f" of {len(validation)}" if isinstance(validation, (tuple, list)) else "")
+    raise TypeError(f"validation must be a pair (X, y), an ocdl.RowSource or an ocdl.Validation, got {kind}")

@@ -1,4 +1,4 @@
-"""Callback and progress bar of a training, called so rarely that they cost little."""
+"""Callback and progress bar of a training, called rarely enough to cost little."""
 
 from __future__ import annotations
 

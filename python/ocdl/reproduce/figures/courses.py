@@ -49,7 +49,7 @@ def _draw(results: Results, canvas: Canvas, *, experiment: str, quantity: str) -
     plot.compare(sets, lambda outcomes, ax: draw_courses(outcomes, quantity, ax), columns=2, fig=canvas)
 
 
-def table_of_courses(results: Results, *, experiment: str, datasets: tuple[str, ...], quantity: str) -> Table:
+def tabulate_courses(results: Results, *, experiment: str, datasets: tuple[str, ...], quantity: str) -> Table:
     """Return a quantity on training and test data, at every iteration where both are known."""
 
     def rows() -> Iterator[tuple[object, ...]]:
@@ -74,7 +74,7 @@ def _figure(name: str, title: str, experiment: str, quantity: str) -> Figure:
         title,
         caption,
         partial(_draw, experiment=experiment, quantity=quantity),
-        partial(table_of_courses, experiment=experiment, datasets=DATASETS, quantity=quantity),
+        partial(tabulate_courses, experiment=experiment, datasets=DATASETS, quantity=quantity),
         experiment,
         DATASETS,
     )

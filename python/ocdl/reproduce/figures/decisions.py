@@ -21,7 +21,7 @@ PANEL = 2.5  # inches
 RESOLUTION = 120
 
 
-def rows_of(canvas: Canvas, count: int) -> list[SubFigure]:
+def list_rows(canvas: Canvas, count: int) -> list[SubFigure]:
     """Divide a figure into rows, each with a title of its own."""
     return list(np.asarray(canvas.subfigures(count, 1, squeeze=False))[:, 0])
 
@@ -40,7 +40,7 @@ def panels(data: Data) -> dict[str, Callable[..., Any]]:
 
 def _draw(results: Results, canvas: Canvas, *, experiment: str, datasets: tuple[str, ...]) -> None:
     canvas.set_size_inches(4 * PANEL, 2 * PANEL * len(datasets) + 0.6 * len(datasets))
-    for part, dataset in zip(rows_of(canvas, len(datasets)), datasets, strict=True):
+    for part, dataset in zip(list_rows(canvas, len(datasets)), datasets, strict=True):
         part.suptitle(dataset, fontweight="bold")
         networks = results.networks(experiment, dataset, FIRST)
         plot.compare(networks, panels(results.data(experiment, dataset)), fig=part)
@@ -51,7 +51,7 @@ def _draw_seeds(results: Results, canvas: Canvas, *, experiment: str, datasets: 
     transformation = panels(results.data(experiment, dataset))["transformation"]
     seeds = (1, 2)
     canvas.set_size_inches(4 * PANEL, len(seeds) * (PANEL + 0.5))
-    for part, seed in zip(rows_of(canvas, len(seeds)), seeds, strict=True):
+    for part, seed in zip(list_rows(canvas, len(seeds)), seeds, strict=True):
         part.suptitle(f"random seed {seed}", fontweight="bold")
         plot.compare(results.networks(experiment, dataset, seed), transformation, fig=part)
 

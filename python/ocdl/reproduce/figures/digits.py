@@ -8,9 +8,9 @@ from matplotlib.figure import Figure as Canvas
 
 from ocdl import plot
 from ocdl.reproduce.figures._figure import Figure, Table
-from ocdl.reproduce.figures.courses import draw_courses, table_of_courses
+from ocdl.reproduce.figures.courses import draw_courses, tabulate_courses
 from ocdl.reproduce.figures.decisions import FIRST
-from ocdl.reproduce.figures.steps import draw_steps, table_of_steps
+from ocdl.reproduce.figures.steps import draw_steps, tabulate_steps
 from ocdl.reproduce.results import Results
 from ocdl.reproduce.runs import MNIST, SHOWN
 
@@ -27,14 +27,14 @@ def _draw_courses(results: Results, canvas: Canvas) -> None:
         accuracy.legend(keys, names, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
 
 
-def _table_of_courses(results: Results) -> Table:
+def _tabulate_courses(results: Results) -> Table:
     """Return both halves: the accuracies, then the steps."""
-    accuracies = table_of_courses(results, experiment=MNIST, datasets=(MNIST,), quantity="accuracy")
+    accuracies = tabulate_courses(results, experiment=MNIST, datasets=(MNIST,), quantity="accuracy")
 
     def rows() -> Iterator[tuple[object, ...]]:
         for row in accuracies.rows:
             yield ("accuracy", *row[1:], "", "")
-        for _, network, seed, layer, step in table_of_steps(results, MNIST, (MNIST,)):
+        for _, network, seed, layer, step in tabulate_steps(results, MNIST, (MNIST,)):
             yield ("time step", network, seed, "", "", "", layer, step)
 
     return Table(("panel", *accuracies.header[1:], "layer", "time step"), rows())
@@ -48,7 +48,7 @@ def _draw_images(results: Results, canvas: Canvas) -> None:
     plot.images(rows, titles=[8 if label else 0 for label in data.y_test[:SHOWN]], ax=canvas.subplots())
 
 
-def _table_of_images(results: Results) -> Table:
+def _tabulate_images(results: Results) -> Table:
     features = results.data(MNIST, MNIST).X_test[:SHOWN]
     pictures = {"features": features}
     pictures |= {name: outcome.shown for name, outcome in results.networks(MNIST, MNIST, FIRST).items()}
@@ -63,7 +63,7 @@ FIGURES = (
         "Left: the share of correctly classified images, training data (100 images) solid, test data (500) dashed; "
         "shaded the range over all seeds. Right: the steps of the layers. First seed.",
         _draw_courses,
-        _table_of_courses,
+        _tabulate_courses,
         MNIST,
         (MNIST,),
     ),
@@ -73,7 +73,7 @@ FIGURES = (
         "Ten test images, and below them what each network has made of them at time T, just before the linear "
         "classifier. Each row has its own grey scale, from its lowest to its highest value. First seed.",
         _draw_images,
-        _table_of_images,
+        _tabulate_images,
         MNIST,
         (MNIST,),
     ),

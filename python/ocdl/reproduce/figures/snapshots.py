@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from ocdl import plot
 from ocdl.plot._axes import enlarge_legend_markers
 from ocdl.reproduce.figures._figure import Figure, Table
-from ocdl.reproduce.figures.decisions import FIRST, PANEL, RESOLUTION, rows_of
+from ocdl.reproduce.figures.decisions import FIRST, PANEL, RESOLUTION, list_rows
 from ocdl.reproduce.results import Results
 
 Layers = Mapping[str, tuple[int, ...]]
@@ -21,7 +21,7 @@ def _draw(results: Results, canvas: Canvas, *, experiment: str, dataset: str, la
     data = results.data(experiment, dataset)
     networks = results.networks(experiment, dataset, FIRST)
     canvas.set_size_inches(4 * PANEL, len(networks) * (PANEL + 0.45))
-    for part, (name, outcome) in zip(rows_of(canvas, len(networks)), networks.items(), strict=True):
+    for part, (name, outcome) in zip(list_rows(canvas, len(networks)), networks.items(), strict=True):
         part.suptitle(name, fontweight="bold")
         scenes = plot.snapshots(
             outcome.model, data.X, data.y, layers=layers[name], resolution=RESOLUTION, legend=False, fig=part

@@ -26,7 +26,7 @@ def _draw(results: Results, canvas: Canvas) -> None:
     plot.compare(sets, draw_steps, columns=2, fig=canvas)
 
 
-def table_of_steps(results: Results, experiment: str, datasets: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
+def tabulate_steps(results: Results, experiment: str, datasets: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
     """Yield data set, network, seed, layer and step."""
     for dataset, seed in results.cases(experiment, datasets):
         for name, outcome in results.networks(experiment, dataset, seed).items():
@@ -43,7 +43,7 @@ FIGURES = (
         "The step of each layer: fixed for ResNet, free for ODENet, on the simplex for ODENet+Simplex, where a layer "
         "without a bar has the step 0. First seed.",
         _draw,
-        lambda results: Table(STEP_HEADER, table_of_steps(results, "architectures", DATASETS)),
+        lambda results: Table(STEP_HEADER, tabulate_steps(results, "architectures", DATASETS)),
         "architectures",
         DATASETS,
     ),
