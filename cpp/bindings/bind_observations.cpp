@@ -28,7 +28,7 @@ Array<T> outputs_at(const Network& net, const Given<T>& u, const Given<T>& X, py
   return outputs;
 }
 
-/// (gradient, row gradient, costates) for cotangents of these outputs.
+/// (gradient, gradient by the rows of X, costates) for cotangents of these outputs.
 template <class T>
 py::tuple observed_vjp(const Network& net, const Given<T>& u, const Given<T>& X, py::handle observed,
                        const Given<T>& cotangents) {

@@ -35,7 +35,7 @@ double complex_step_error(const Problem<double>& p, Draw& draw) {
   for (const Part& part : p.net.parts)
     if (part.place.size() > 0 && (part.role != Role::steps || p.net.learns_steps))
       check(q.controls, exact.controls, part.place);
-  check(q.X, exact.inputs, {0, static_cast<Index>(p.X.size())});
+  check(q.X, exact.rows, {0, static_cast<Index>(p.X.size())});
   return largest;
 }
 
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(one_observation_at_the_end_is_the_loss_of_the_outputs) {
     const Result<double> observed = gradient_of(p), expected = gradient_of(at_end);
     BOOST_TEST(std::abs(observed.value - expected.value) <= 1e-13 * std::abs(expected.value));
     BOOST_TEST(largest_difference(observed.controls, expected.controls) <= 1e-13);
-    BOOST_TEST(largest_difference(observed.inputs, expected.inputs) <= 1e-13);
+    BOOST_TEST(largest_difference(observed.rows, expected.rows) <= 1e-13);
   }
 }
 
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(products_with_second_derivatives) {
             std::isnan(p.numbers[std::size_t(i * width + k)]) ? 0 : p.data().weight(i);
     Workspace<double> plain;
     with_given_cotangents(net, p.controls.data(), p.data(), cotangents.data(), [&](const Cost<double>& cost) {
-      AdjointSweep<double>(net, p.controls.data(), {p.net, p.X.data()}, p.samples(), {&cost},
+      AdjointSweep<double>(net, p.controls.data(), {net, p.X.data()}, p.samples(), {&cost},
                            {.controls = vjp.data()}, plain)
           .run();
     });
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(what_was_not_observed_changes_nothing_even_where_its_loss_w
   const Result<double> result = gradient_of(p);
   BOOST_TEST(std::abs(result.value - (std::exp(1.0) - 2)) <= 1e-12);
   for (const double g : result.controls) BOOST_TEST(std::isfinite(g));
-  BOOST_TEST(result.inputs[3] == 0);
+  BOOST_TEST(result.rows[3] == 0);
 }
 
 BOOST_AUTO_TEST_CASE(single_precision) {

@@ -219,7 +219,7 @@ Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<
                               Workspace<T>& workspace, const BlockPlan& plan,
                               const Cost<T>* more_cost = nullptr) {
   const double scale = data.scale(objective.mean);
-  Wide<T> value =
+  const Wide<T> value =
       scale * with_loss_cost(net, controls, data, objective, scale, false, [&](const Cost<T>& cost) {
         return AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost, more_cost},
                                derivatives, workspace, plan)

@@ -23,7 +23,8 @@ from ocdl.network import Network
 class ArrayData(Data):
     """Arrays of samples, joined with their inputs.
 
-    `min_rows` is the least number of rows, 0 if other ranks may have all of them; `h` the steps of the start.
+    `min_rows` is the least number of rows, 0 if other ranks may have all of them. The steps h say which times of
+    observations there are; None: those of the horizon.
     """
 
     def __init__(

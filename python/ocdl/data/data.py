@@ -40,14 +40,14 @@ class Data(ABC):
     def is_weighted(self) -> bool:
         """Whether the samples have weights."""
 
-    def initial_states(self) -> FloatArray | None:
-        """Return where initial states that are learned begin, (samples, dim)."""
-        return None
-
     @property
     @abstractmethod
     def observed(self) -> ObservedTargets | None:
         """The times of the targets, where these are observations."""
+
+    def initial_states(self) -> FloatArray | None:
+        """Return where initial states that are learned begin, (samples, dim)."""
+        return None
 
     @abstractmethod
     def evaluator(self, core_objective: _core.Objective) -> _core.Evaluator:

@@ -269,9 +269,9 @@ class Flow(Architecture):
         >>> z.shape, bool(np.allclose(z[0, :, 0], np.exp(times), rtol=1e-4))
         ((2, 20, 1), True)
         """
-        vector, rows = self._vector(u), self._samples(self._joined(X, inputs))
-        targets = times_as_targets(self, times, len(rows), u.h)
-        return self._outputs_for(vector, rows, targets)
+        vector, X = self._vector(u), self._samples(self._joined(X, inputs))
+        targets = times_as_targets(self, times, len(X), u.h)
+        return self._outputs_for(vector, X, targets)
 
     def vjp(
         self,
