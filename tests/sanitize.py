@@ -86,7 +86,7 @@ def run(*command: object, **environment: str) -> bool:
 
 def build(folder: Path, compiler: str, sanitizers: str, link_options: str = "", quick: bool = False) -> None:
     """Build the C++ tests for this machine, a mistake and, unless quick, `folder`/package with the baseline core."""
-    flags = f"{'-O1 -D_GLIBCXX_ASSERTIONS' if quick else '-O2'} -g1 -fno-omit-frame-pointer -fsanitize={sanitizers}"
+    flags = f"{'-O1 -g1 -D_GLIBCXX_ASSERTIONS' if quick else '-O2 -g1'} -fno-omit-frame-pointer -fsanitize={sanitizers}"
     settings = {
         "CMAKE_BUILD_TYPE": "None",
         "CMAKE_CXX_COMPILER": compiler,
