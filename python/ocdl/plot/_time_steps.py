@@ -94,10 +94,10 @@ def time_steps(
     ax.axhline(0, color="0.2", linewidth=0.8, zorder=2)
     drawn = []
     for i, (name, h) in enumerate(zip(named, values, strict=True)):
-        places = np.arange(1, len(h) + 1) + (i + 0.5) * width - GROUP / 2
+        x = np.arange(1, len(h) + 1) + (i + 0.5) * width - GROUP / 2
         drawn.append(
             ax.bar(
-                places,
+                x,
                 h,
                 width,
                 color=OKABE_ITO[i % len(OKABE_ITO)],
