@@ -32,7 +32,7 @@ OPTIMISERS = {kind.__name__: kind for kind in optimisers.SINGLE_OPTIMISERS}
 Named = tuple[Callable[[str], str], Iterable[str], Mapping[str, str]]
 NAMED: dict[str, Named] = {
     "tableau": (lambda name: Network(2, 3, tableau=name).tableau.name or "", ocdl.tableaux(), tableau.ALIASES),
-    "Tableau.named": (lambda name: Tableau.named(name).name or "", ocdl.tableaux(), tableau.ALIASES),
+    "Tableau.named": (lambda name: Tableau.optimiser_by_name(name).name or "", ocdl.tableaux(), tableau.ALIASES),
     "activation": (
         lambda name: Network(2, 3, activation=name).activation,
         activations.ACTIVATIONS,
@@ -45,8 +45,8 @@ NAMED: dict[str, Named] = {
     "penalty": (lambda name: penalties.penalties_from_list([[name, 1.0, None]])[0].name, penalties.PENALTIES, {}),
     "curvature": (lambda name: ocdl.NewtonCG(curvature=name).curvature, _core.curvature_names(), {}),
     "optimiser": (
-        lambda name: type(optimisers.named(name)).__name__,
-        [type(one).__name__ for one in optimisers.without_settings()],
+        lambda name: type(optimisers.optimiser_by_name(name)).__name__,
+        [type(one).__name__ for one in optimisers.list_default_optimisers()],
         {"newton": "NewtonCG"},
     ),
 }
@@ -97,7 +97,7 @@ def test_an_ambiguous_spelling_is_no_name() -> None:
 )
 def test_tableaux_have_the_names_that_people_type(spelling: str, name: str) -> None:
     assert Network(2, 3, tableau=spelling) == Network(2, 3, tableau=name)
-    assert Tableau.named(spelling).name == name
+    assert Tableau.optimiser_by_name(spelling).name == name
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_names_in_methods() -> None:
 
 def test_names_of_optimisers() -> None:
     for typed, name in (("adam", "Adam"), ("L-BFGS", "LBFGS"), ("newton_cg", "NewtonCG")):
-        assert optimisers.named(typed) == OPTIMISERS[name]()
+        assert optimisers.optimiser_by_name(typed) == OPTIMISERS[name]()
 
 
 def test_an_alias_is_suggested_by_its_name() -> None:
