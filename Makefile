@@ -23,7 +23,7 @@ REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("py
   print(*(r for name in sys.argv[1:] for r in g[name] if not r.startswith("ocdl")), sep="\n")'
 
 .DELETE_ON_ERROR:
-.PHONY: help demo playground test test-cpp test-python test-all portability docs soak sanitize wheels check check-page format dev clean distclean
+.PHONY: help demo playground test test-cpp test-python test-all test-sanitized portability docs soak sanitize wheels check check-page format dev clean distclean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -57,6 +57,10 @@ EXTRAS := parquet torch jax onnx dask mpi
 test-all: $(VENV)/.installed $(VENV)/.extras $(VENV)/.release $(VENV)/.docs playground browser  ## install the extras into .venv and run the tests that need them
 	$(ON_PATH) $(BIN)/python -m pytest -n auto --maxprocesses=4 --timeout=300 -m "extras and not slow"
 	$(ON_PATH) $(BIN)/python tests/portability.py clang
+	$(MAKE) --no-print-directory test-sanitized
+
+test-sanitized: $(VENV)/.test  ## the C++ tests with assertions, under the sanitizers of addresses and undefined behaviour: minutes
+	$(ON_PATH) $(BIN)/python tests/sanitize.py quick
 
 portability: $(VENV)/.installed $(VENV)/.test $(VENV)/.release  ## the C++ tests by Clang and, emulated, on aarch64; a package without OpenMP
 	$(ON_PATH) $(BIN)/python tests/portability.py

@@ -4,6 +4,7 @@
 
 #include "bindings/any_evaluator.hpp"
 #include "bindings/source_rows.hpp"
+#include "ocdl/evaluator/initial_states.hpp"
 #include "ocdl/evaluator/shards.hpp"
 
 namespace py = pybind11;
@@ -16,6 +17,17 @@ AnyEvaluator samples_evaluator(const Network& net, const Given<T>& X, const py::
                                const OptionalGiven<T>& weights, const Objective& objective) {
   const Data<T> data = view_data(net, objective.loss, X, y, weights);
   return AnyEvaluator(std::unique_ptr<Evaluator<T>>(new SamplesEvaluator<T>(net, data, objective)),
+                      py::make_tuple(X, y, weights));
+}
+
+/// X may hold NaN.
+template <class T>
+AnyEvaluator initial_states_evaluator(const Network& net, const Given<T>& X, const py::object& y,
+                                      const OptionalGiven<T>& weights, const Objective& objective,
+                                      double observed, double continuity, std::vector<Index> next_window) {
+  const Data<T> data = view_data(net, objective.loss, X, y, weights);
+  return AnyEvaluator(std::unique_ptr<Evaluator<T>>(new InitialStatesEvaluator<T>(
+                          net, data, objective, {observed, continuity, std::move(next_window)})),
                       py::make_tuple(X, y, weights));
 }
 
@@ -47,7 +59,7 @@ AnyEvaluator callback_loss_evaluator(const Network& net, const Given<T>& X, cons
     const py::gil_scoped_acquire hold;
     return score(table(outputs, count)).template cast<double>();
   };
-  const T* inputs = view(X, samples * net.features, "X");
+  const T* inputs = view(X, samples * net.row_size(), "X");
   return AnyEvaluator(std::unique_ptr<Evaluator<T>>(new CallbackLossEvaluator<T>(
                           net, inputs, samples, penalties.regulariser, std::move(loss))),
                       py::make_tuple(X));
@@ -107,7 +119,7 @@ AnyEvaluator shards_evaluator(const Network& net, const Given<T>& X, const py::o
                               Index all_rows, const std::optional<py::function>& add_up,
                               const std::optional<py::function>& loss_of_rows) {
   const Index samples = X.shape(0);
-  const Data<T> data{{view(X, samples * net.features, "X"), net.features},
+  const Data<T> data{{view(X, samples * net.row_size(), "X"), net.row_size()},
                      loss_of_rows ? Targets<T>{} : view_targets<T>(objective.loss, net.outputs, y, samples),
                      view(weights, samples, "sample_weight"),
                      samples};
@@ -174,6 +186,8 @@ void bind_kinds(py::module_& m) {
   const auto net = py::arg("net"), X = py::arg("X"), y = py::arg("y"), weights = py::arg("sample_weight"),
              objective = py::arg("objective");
   m.def("samples_evaluator", &samples_evaluator<T>, net, X, y, weights, objective);
+  m.def("initial_states_evaluator", &initial_states_evaluator<T>, net, X, y, weights, objective,
+        py::arg("observed"), py::arg("continuity"), py::arg("next_window"));
   m.def("callback_loss_evaluator", &callback_loss_evaluator<T>, net, X, py::arg("penalties"),
         py::arg("value"), py::arg("score"));
   const auto first_row = py::arg("first_row"), all_rows = py::arg("all_rows"), add_up = py::arg("add_up");
@@ -191,6 +205,7 @@ void bind_evaluator(py::module_& m) {
   py::class_<AnyEvaluator, std::shared_ptr<AnyEvaluator>>(m, "Evaluator");
   bind_kinds<double>(m);
   bind_kinds<float>(m);
+  m.def("with_whole_states", &with_whole_states, py::arg("net"));
   m.def("shard_size", &shard_size, py::arg("all_rows"));
   m.def(
       "sum_in_order",

@@ -33,7 +33,7 @@ py::dict bound_starts(const Network& net) {
 template <class T>
 py::tuple bound_forward(const Network& net, const Given<T>& u, const Given<T>& X) {
   const Index samples = X.shape(0);
-  const T *controls = view(u, net.control_size(), "u"), *inputs = view(X, samples * net.features, "X");
+  const T *controls = view(u, net.control_size(), "u"), *inputs = view(X, samples * net.row_size(), "X");
   Array<T> states({net.layers + 1, samples, net.dim}), outputs({samples, net.outputs});
   const ForwardResults<T> out{.states = states.mutable_data(), .outputs = outputs.mutable_data()};
   compute<T>([&](Workspace<T>& workspace) { forward<T>(net, controls, inputs, samples, out, workspace); });
@@ -57,7 +57,7 @@ template <class T>
 Array<T> bound_tangent(const Network& net, const Given<T>& u, const Given<T>& X, const OptionalGiven<T>& du,
                        const OptionalGiven<T>& dX) {
   const Index samples = X.shape(0);
-  const T *controls = view(u, net.control_size(), "u"), *inputs = view(X, samples * net.features, "X");
+  const T *controls = view(u, net.control_size(), "u"), *inputs = view(X, samples * net.row_size(), "X");
   const T *direction = view(du, net.control_size(), "du"), *input_direction = view(dX, X.size(), "dX");
   Array<T> tangents({net.layers + 1, samples, net.dim});
   T* out = tangents.mutable_data();
@@ -80,7 +80,7 @@ py::object bound_vjp(const Network& net, py::handle u, py::handle X, py::handle 
     if (!rows.X || (!of_outputs && !output_cotangents.is_none()) ||
         (!of_last && !of_states && !state_cotangents.is_none()))
       return py::none();
-    Array<T> gradient = result_vector<T>(net.control_size()), input_gradient({samples, net.features});
+    Array<T> gradient = result_vector<T>(net.control_size()), input_gradient({samples, net.row_size()});
     std::optional<Array<T>> costates;
     if (with_costates) costates = Array<T>({states, samples, net.dim});
     const Derivatives<T> out{gradient.mutable_data(), input_gradient.mutable_data(),
@@ -126,12 +126,13 @@ py::dict bound_activations() {
 }
 
 /// name -> ("dense" where its sweeps are those of the dense field, else itself; whether the state's dimension
-/// has to be even; the option that it requires).
+/// has to be even; the option that it requires; whether it takes inputs).
 py::dict bound_fields() {
   py::dict table;
   for (const FieldTraits& traits : fields)
-    table[py::str(traits.name.data(), traits.name.size())] = py::make_tuple(
-        traits.is_dense ? "dense" : traits.name, traits.needs_even_dim, traits.required_option);
+    table[py::str(traits.name.data(), traits.name.size())] =
+        py::make_tuple(traits.is_dense ? "dense" : traits.name, traits.needs_even_dim, traits.required_option,
+                       traits.takes_inputs);
   return table;
 }
 
@@ -155,8 +156,8 @@ void bind_network(py::module_& m) {
   py::class_<Network> network(m, "Network");
   network.def(py::init([](Index features, Index dim, Index layers, Index outputs, const Tableau& tableau,
                           std::string_view activation, bool residual, bool stage_controls, bool learns_steps,
-                          double horizon, std::string_view field, Index width, Index degree,
-                          std::vector<Index> layer_sets) {
+                          double horizon, std::string_view field, Index width, Index degree, Index inputs,
+                          bool linear_inputs, std::vector<Index> layer_sets) {
                 return Network({.features = features,
                                 .dim = dim,
                                 .layers = layers,
@@ -166,6 +167,8 @@ void bind_network(py::module_& m) {
                                 .field_kind = enum_from<FieldKind>(names_of(fields), field),
                                 .width = width,
                                 .degree = degree,
+                                .inputs = inputs,
+                                .linear_inputs = linear_inputs,
                                 .residual = residual,
                                 .stage_controls = stage_controls,
                                 .learns_steps = learns_steps,
@@ -174,10 +177,12 @@ void bind_network(py::module_& m) {
               }),
               py::arg("features"), py::arg("dim"), py::arg("layers"), py::arg("outputs"), py::arg("tableau"),
               py::arg("activation"), py::arg("residual"), py::arg("stage_controls"), py::arg("learns_steps"),
-              py::arg("horizon"), py::arg("field"), py::arg("width"), py::arg("degree"),
-              py::arg("layer_sets"));
+              py::arg("horizon"), py::arg("field"), py::arg("width"), py::arg("degree"), py::arg("inputs"),
+              py::arg("linear_inputs"), py::arg("layer_sets"));
   network.def_property_readonly("parts", &bound_parts);
   network.def_property_readonly("starts", &bound_starts);
+  network.def_readonly("inputs", &Network::inputs);
+  network.def_property_readonly("row_size", &Network::row_size);
   network.def_property_readonly("is_implicit", [](const Network& net) { return net.largest_group > 0; });
   network.def("predict", &bound_end<EndOfFlow::outputs>, py::arg("u"), py::arg("X"));
   network.def("final_state", &bound_end<EndOfFlow::state>, py::arg("u"), py::arg("X"));

@@ -44,15 +44,17 @@ py::list bound_losses() {
   return table;
 }
 
-using PenaltySettings = std::tuple<std::string, double, std::optional<std::vector<std::string>>>;
+/// Name, weight, parts, and of `GroupL1` the axis.
+using PenaltySettings = std::tuple<std::string, double, std::optional<std::vector<std::string>>, std::string>;
 
 Penalty make_penalty(const PenaltySettings& settings) {
-  const auto& [name, weight, parts] = settings;
+  const auto& [name, weight, parts, axis] = settings;
   std::optional<Penalty> made;
-  for_each_penalty([&, &name = name, &weight = weight, &parts = parts](auto penalty) {
+  for_each_penalty([&, &name = name, &weight = weight, &parts = parts, &axis = axis](auto penalty) {
     if (penalty.name != name) return;
     penalty.weight = weight;
     penalty.parts = {parts};
+    if constexpr (std::is_same_v<decltype(penalty), GroupL1>) penalty.axis = axis;
     made = penalty;
   });
   if (!made) throw std::invalid_argument("unknown penalty: " + name);
@@ -106,14 +108,14 @@ py::object bound_value_and_grad(const Objective& objective, const Network& net, 
     if (!data || !(with_inputs || input_grad.ptr() == Py_False)) return py::none();
     Array<T> gradient = result_vector<T>(net.control_size());
     std::optional<Array<T>> input_gradient;
-    if (with_inputs) input_gradient = Array<T>({data->samples, net.features});
+    if (with_inputs) input_gradient = Array<T>({data->samples, net.row_size()});
     // Where sweeps can check the controls they are not read before.
     const bool checked_inline =
         objective.regulariser.none() &&
         can_check_finite_inline(net, plan_blocks<T>(net, data->samples), data->samples);
     bool known_finite = false, finite = false;
     const Derivatives<T> out{.controls = gradient.mutable_data(),
-                             .inputs = with_inputs ? input_gradient->mutable_data() : nullptr,
+                             .rows = with_inputs ? input_gradient->mutable_data() : nullptr,
                              .known_finite = &known_finite};
     double result = 0;
     compute<T>([&](Workspace<T>& workspace) {
@@ -123,7 +125,7 @@ py::object bound_value_and_grad(const Objective& objective, const Network& net, 
       finite = std::isfinite(result) &&
                (known_finite ||
                 ((!checked_inline || controls_are_finite()) && all_finite(out.controls, controls.size()))) &&
-               (!with_inputs || all_finite(out.inputs, data->samples * net.features));
+               (!with_inputs || all_finite(out.rows, data->samples * net.row_size()));
     });
     if (!finite) return py::none();
     return py::make_tuple(result, gradient, input_gradient);

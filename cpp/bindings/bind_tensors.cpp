@@ -20,7 +20,7 @@ const T* tensor_numbers(py::handle object, std::span<const Index> shape) {
 template <class T>
 std::pair<const T*, Index> tensor_rows(const Network& net, py::handle object) {
   const auto tensor = view_tensor<T>(object);
-  if (!tensor || tensor->ndim != 2 || tensor->shape[1] != net.features || tensor->shape[0] == 0)
+  if (!tensor || tensor->ndim != 2 || tensor->shape[1] != net.row_size() || tensor->shape[0] == 0)
     return {nullptr, 0};
   return {static_cast<const T*>(tensor->data), tensor->shape[0]};
 }
@@ -76,8 +76,8 @@ py::object vjp_of(const Network& net, const Given<T>& vector, py::handle x, py::
     cotangents.states = tensor_numbers<T>(cotangent, all);
   if (!rows || !(cotangents.outputs || cotangents.last_state || cotangents.states)) return py::none();
   const auto by_vector = result_memory<T>(net.control_size()),
-             by_x = result_memory<T>(samples * net.features);
-  const Derivatives<T> out{.controls = by_vector.get(), .inputs = by_x.get()};
+             by_x = result_memory<T>(samples * net.row_size());
+  const Derivatives<T> out{.controls = by_vector.get(), .rows = by_x.get()};
   if (!compute_vjp<T>(net, vector.data(), rows, samples, cotangents, out)) return py::none();
   const dlpack::Exchange& exchange = *exchange_of(x);
   py::tuple gradients(needs.size());
@@ -85,7 +85,7 @@ py::object vjp_of(const Network& net, const Given<T>& vector, py::handle x, py::
     if (needs[n].ptr() != Py_True)
       gradients[n] = py::none();
     else if (n == 0) {
-      const Index shape[] = {samples, net.features};
+      const Index shape[] = {samples, net.row_size()};
       gradients[n] = make_tensor<T>(exchange, shape, by_x);
     } else {
       const Part& part = net.parts[n - 1];

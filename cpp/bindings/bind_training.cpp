@@ -86,7 +86,7 @@ class BoundTraining : public AnyTraining {
  public:
   BoundTraining(const std::shared_ptr<AnyEvaluator>& evaluator, const Given<T>& u,
                 const MethodOptions& method, Constraints constraints, double tolerance, double least_decrease,
-                double seconds, WeightedL1 penalty)
+                double seconds, NonsmoothPenalty penalty)
       : evaluator_(evaluator),
         training_(evaluator->as<T>(), view(u, evaluator->as<T>().size(), "u"), method, std::move(constraints),
                   tolerance, least_decrease, seconds, std::move(penalty)) {}
@@ -199,8 +199,9 @@ std::unique_ptr<AnyTraining> make_training(const Network& net, const std::shared
   for (const Part& part : net.parts)
     if (std::find(frozen.begin(), frozen.end(), part.name) != frozen.end())
       constraints.frozen.push_back(part.place);
-  WeightedL1 penalty;
-  if (is_proximal(method.options)) penalty = weighted_l1(net, objective.regulariser, constraints.frozen);
+  NonsmoothPenalty penalty;
+  if (is_proximal(method.options))
+    penalty = nonsmooth_penalty(net, objective.regulariser, constraints.frozen);
   return std::make_unique<BoundTraining<T>>(evaluator, u, method.options, std::move(constraints), tolerance,
                                             least_decrease, seconds, std::move(penalty));
 }

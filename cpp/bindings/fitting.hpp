@@ -40,7 +40,7 @@ const T* numbers_of(pybind11::handle object, std::initializer_list<Index> shape)
   return numbers_of<T>(object, std::span(shape.begin(), shape.size()));
 }
 
-/// Samples in rows of the network's features.
+/// Samples in rows of the network's features and inputs.
 template <class T>
 struct PlainSamples {
   const T* X = nullptr;  ///< null where an object holds no such rows, or none at all
@@ -49,7 +49,7 @@ struct PlainSamples {
   PlainSamples(const Network& net, pybind11::handle object) {
     if (!is_plain<T>(object)) return;
     const auto array = pybind11::reinterpret_borrow<Array<T>>(object);
-    if (array.ndim() != 2 || array.shape(1) != net.features || array.shape(0) == 0) return;
+    if (array.ndim() != 2 || array.shape(1) != net.row_size() || array.shape(0) == 0) return;
     X = array.data();
     samples = array.shape(0);
   }
@@ -74,7 +74,7 @@ std::optional<Data<T>> fitting_data(const Network& net, const Objective& objecti
                                     pybind11::handle y, pybind11::handle weights) {
   const PlainSamples<T> rows(net, X);
   if (!rows.X || !parts_are_known(net, objective.regulariser)) return std::nullopt;
-  Data<T> data{{rows.X, net.features}, {}, nullptr, rows.samples};
+  Data<T> data{{rows.X, net.row_size()}, {}, nullptr, rows.samples};
   if (facts_of(objective.loss).targets == TargetKind::classes)
     data.targets.labels = numbers_of<std::int64_t>(y, {rows.samples});
   else if (const T* table = numbers_of<T>(y, {rows.samples, net.outputs}); table || net.outputs > 1)

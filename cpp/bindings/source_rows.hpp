@@ -59,7 +59,7 @@ class SourceRows : public Rows<T> {
     const auto [X, y, weights] = result.cast<std::tuple<Given<T>, py::object, OptionalGiven<T>>>();
     Index samples = 0;
     for (const Range& range : ranges) samples += range.size();
-    data_ = {{view(X, samples * net_.features, "X"), net_.features},
+    data_ = {{view(X, samples * net_.row_size(), "X"), net_.row_size()},
              with_targets_ ? view_targets<T>(loss_, net_.outputs, y, samples) : Targets<T>{},
              view(weights, samples, "sample_weight"),
              samples};

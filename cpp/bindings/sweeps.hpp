@@ -22,7 +22,7 @@ bool compute_end(const Network& net, EndOfFlow wanted, const T* controls, const 
   bool finite = false;
   compute<T>([&](Workspace<T>& workspace) {
     if (!all_finite(controls, net.control_size()) ||
-        (!net.residual && !all_finite(X, samples * net.features)))
+        (!net.residual && !all_finite(X, samples * net.row_size())))
       return;
     const bool is_state = wanted == EndOfFlow::state;
     const ForwardResults<T> results{.final_state = is_state ? out : nullptr,
@@ -58,17 +58,17 @@ bool compute_vjp(const Network& net, const T* controls, const T* X, Index sample
     const bool checked_inline =
         out.controls && can_check_finite_inline(net, plan_blocks<T>(net, samples), samples);
     if ((!checked_inline && !are_finite(controls, net.control_size())) ||
-        !are_finite(X, samples * net.features) || !are_finite(cotangents.outputs, samples * net.outputs) ||
+        !are_finite(X, samples * net.row_size()) || !are_finite(cotangents.outputs, samples * net.outputs) ||
         !are_finite(cotangents.last_state, samples * net.dim) ||
         !are_finite(cotangents.states, states * samples * net.dim))
       return;
     bool known_finite = false;
     Derivatives<T> derivatives = out;
     derivatives.known_finite = &known_finite;
-    AdjointSweep<T>(net, controls, X, samples, costs, derivatives, workspace).run();
+    AdjointSweep<T>(net, controls, {net, X}, samples, costs, derivatives, workspace).run();
     finite = (known_finite || ((!checked_inline || are_finite(controls, net.control_size())) &&
                                are_finite(out.controls, net.control_size()))) &&
-             are_finite(out.inputs, samples * net.features) &&
+             are_finite(out.rows, samples * net.row_size()) &&
              are_finite(out.costates, states * samples * net.dim);
   });
   return finite;

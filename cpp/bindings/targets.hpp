@@ -21,7 +21,7 @@ template <class T>
 Data<T> view_data(const Network& net, const Loss& loss, const Given<T>& X, pybind11::handle y,
                   const OptionalGiven<T>& weights) {
   const Index samples = X.shape(0);
-  return {{view(X, samples * net.features, "X"), net.features},
+  return {{view(X, samples * net.row_size(), "X"), net.row_size()},
           view_targets<T>(loss, net.outputs, y, samples),
           view(weights, samples, "sample_weight"),
           samples};

@@ -6,6 +6,14 @@
 #include "ocdl/objective/objective.hpp"
 #include "ocdl/tableau/library.hpp"
 
+namespace ocdl {
+
+// Compiled once, in sweeps.cpp.
+extern template class AdjointSweep<std::complex<double>>;
+extern template class AdjointSweep<Dual<double>>;
+
+}  // namespace ocdl
+
 namespace ocdl::testing {
 
 /// A network with data and controls to evaluate it on, drawn at random.
@@ -17,10 +25,10 @@ struct Problem {
   std::vector<std::int64_t> labels;
   std::vector<T> numbers;  ///< targets in the place of labels, where the loss takes them
 
-  Index samples() const { return static_cast<Index>(X.size()) / net.features; }
+  Index samples() const { return static_cast<Index>(X.size()) / net.row_size(); }
   Data<T> data() const {
     const bool of_classes = facts_of(objective.loss).targets == TargetKind::classes;
-    return {{X.data(), net.features},
+    return {{X.data(), net.row_size()},
             {of_classes ? labels.data() : nullptr, {of_classes ? nullptr : numbers.data(), net.outputs}},
             weights.empty() ? nullptr : weights.data(),
             samples()};
@@ -54,7 +62,7 @@ class Draw {
     std::vector<double> u = normals(net.control_size(), 1 / root);
     const Controls<double> parts = net.split(u.data());
     for (const Part& part : net.parts) {
-      if (part.role != Role::field || part.shape.size() < 3 || part.shape.back() == net.dim) continue;
+      if (part.role != Role::field || part.shape.size() < 3 || part.shape.back() == net.rows()) continue;
       const double size =
           net.degree ? 0.03 : std::sqrt(static_cast<double>(net.dim) / static_cast<double>(net.width));
       for (Index n = part.place.begin; n < part.place.end; ++n) u[static_cast<std::size_t>(n)] *= size;
@@ -78,6 +86,7 @@ class Draw {
       const Index sets = whole(1, layers);
       for (Index j = 0; j < layers; ++j) layer_sets.push_back(j * sets / layers);
     }
+    const Index inputs = traits_of(field).takes_inputs && coin() ? whole(1, 3) : 0;
     return Network({.features = dim - augment,
                     .dim = dim,
                     .layers = layers,
@@ -85,8 +94,13 @@ class Draw {
                     .tableau = named(tableau),
                     .activation = activation,
                     .field_kind = field,
-                    .width = option == "width" ? whole(1, 30) : 0,
-                    .degree = option == "degree" ? whole(1, dim < 6 ? 3 : 2) : 0,
+                    .width = option == "width" ? whole(1, dim < 40 ? 30 : 130) : 0,
+                    .degree = option == "degree" ? whole(1, dim + inputs < 6 ? 3
+                                                            : dim < 40       ? 2
+                                                                             : 1)
+                                                 : 0,
+                    .inputs = inputs,
+                    .linear_inputs = inputs > 0 && coin(),
                     .residual = residual,
                     .stage_controls = coin(0.4),
                     .learns_steps = residual && coin(0.8),
@@ -110,7 +124,7 @@ class Draw {
   Problem<double> problem(Network net, Index samples, TargetKind kind = TargetKind::classes) {
     Problem<double> p{std::move(net), {}, {}, {}, {}, {}, {}};
     p.controls = controls(p.net);
-    p.X = normals(samples * p.net.features);
+    p.X = normals(samples * p.net.row_size());
     for (Index i = 0; i < samples; ++i) p.labels.push_back(whole(0, std::max<Index>(p.net.outputs - 1, 1)));
     if (coin()) {
       p.weights = normals(samples);
@@ -155,7 +169,7 @@ Wide<T> value_of(const Problem<T>& p) {
 template <class T>
 struct Result {
   Wide<T> value;
-  std::vector<T> controls, inputs;
+  std::vector<T> controls, rows;
 
   bool operator==(const Result&) const = default;
 };
@@ -165,7 +179,7 @@ Result<T> gradient_of(const Problem<T>& p, const BlockPlan& plan) {
   Workspace<T> workspace;
   Result<T> r{0, std::vector<T>(p.controls.size()), std::vector<T>(p.X.size())};
   r.value = value_and_derivatives<T>(p.net, p.controls.data(), p.data(), p.objective,
-                                     {r.controls.data(), r.inputs.data(), nullptr}, workspace, plan);
+                                     {r.controls.data(), r.rows.data(), nullptr}, workspace, plan);
   return r;
 }
 

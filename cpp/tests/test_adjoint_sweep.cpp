@@ -2,6 +2,7 @@
 
 #include "ocdl/sweep/flow.hpp"
 #include "tests/random_problem.hpp"
+#include "tests/repetitions.hpp"
 
 using namespace ocdl;
 using namespace ocdl::testing;
@@ -33,14 +34,11 @@ Result<double> vjp(const Problem<double>& p, const Cotangents& cotangents, const
   const GivenCotangents<double> outputs(cotangents.outputs.data());
   const StateCotangents<double> states(cotangents.states.data(), cotangents.every_layer, p.samples());
   AdjointSweep<double>(
-      p.net, p.controls.data(), p.X.data(), p.samples(),
+      p.net, p.controls.data(), {p.net, p.X.data()}, p.samples(),
       {cotangents.outputs.empty() ? nullptr : &outputs, cotangents.states.empty() ? nullptr : &states},
-      {r.controls.data(), r.inputs.data(), costates ? costates->data() : nullptr}, workspace, plan)
+      {r.controls.data(), r.rows.data(), costates ? costates->data() : nullptr}, workspace, plan)
       .run();
   return r;
-}
-Result<double> vjp(const Problem<double>& p, const Cotangents& cotangents) {
-  return vjp(p, cotangents, plan_blocks<double>(p.net, p.samples()));
 }
 
 /// <cotangents, outputs> + <cotangents, states>.
@@ -60,8 +58,9 @@ Complex product_of(const Problem<Complex>& p, const Cotangents& cotangents) {
 
 /// The worst error along a direction of each part of the controls and of the data, relative to the sizes of
 /// its terms.
-double complex_step_error(const Problem<double>& p, const Cotangents& cotangents, Draw& draw) {
-  const Result<double> exact = vjp(p, cotangents);
+double complex_step_error(const Problem<double>& p, const Cotangents& cotangents, Draw& draw,
+                          const BlockPlan& plan) {
+  const Result<double> exact = vjp(p, cotangents, plan);
   Problem<Complex> q = p.as<Complex>();
   double worst = 0;
   const auto check = [&](std::vector<Complex>& where, const std::vector<double>& derivative, Range place) {
@@ -81,7 +80,7 @@ double complex_step_error(const Problem<double>& p, const Cotangents& cotangents
   for (const Part& part : p.net.parts)
     if (part.place.begin < part.place.end && (part.role != Role::steps || p.net.learns_steps))
       check(q.controls, exact.controls, part.place);
-  check(q.X, exact.inputs, {0, static_cast<Index>(p.X.size())});
+  check(q.X, exact.rows, {0, static_cast<Index>(p.X.size())});
   return worst;
 }
 
@@ -93,7 +92,7 @@ BOOST_AUTO_TEST_CASE(it_is_the_complex_step_on_six_hundred_networks_with_cotange
   Draw draw(31);
   const std::vector<std::string> methods = names();
   double worst_explicit = 0, worst_implicit = 0;
-  constexpr int networks = 630;
+  const int networks = repetitions(630);
   for (int n = 0; n < networks; ++n) {
     const auto number = static_cast<std::size_t>(n);
     const auto activation = static_cast<Activation>(number % activations.size());
@@ -103,10 +102,11 @@ BOOST_AUTO_TEST_CASE(it_is_the_complex_step_on_six_hundred_networks_with_cotange
                                      draw.whole(1, is_explicit ? 20 : 6));
     const Problem<double> p = draw.problem(net, draw.whole(1, 40));
     const Cotangents cotangents = random_cotangents(p, draw);
-    const double error = complex_step_error(p, cotangents, draw);
-    BOOST_TEST(error <= (is_explicit ? 1e-12 : 1e-11), "network " << n << ": " << tableau << ", "
-                                                                  << net.layers << " layers, dimension "
-                                                                  << net.dim << ": " << error);
+    const double error = complex_step_error(p, cotangents, draw, plan_blocks<double>(net, p.samples()));
+    BOOST_TEST(error <= (is_explicit ? 1e-12 : 1e-11),
+               "network " << n << ": " << tableau << ", " << net.layers << " layers, dimension " << net.dim
+                          << ", " << traits_of(net.field_kind).name << ", " << net.inputs
+                          << " inputs: " << error);
     double& worst = is_explicit ? worst_explicit : worst_implicit;
     worst = std::max(worst, error);
   }
@@ -114,15 +114,19 @@ BOOST_AUTO_TEST_CASE(it_is_the_complex_step_on_six_hundred_networks_with_cotange
                                                 << " explicit, " << worst_implicit << " implicit");
 }
 
-BOOST_AUTO_TEST_CASE(wide_states_many_samples_and_teams) {
+BOOST_AUTO_TEST_CASE(wide_states_several_blocks_and_teams) {
   Draw draw(32);
   ThreadChoice::insist(true);
   for (const int threads : {1, 3}) {
     ThreadLimit::set(threads);
     for (const Index dim : {2, 17, 97})
       for (int kind = 0; kind < 5; ++kind) {
-        const Problem<double> p = draw.problem(draw.network("kutta3", Activation::tanh, 3, dim), 1100);
-        BOOST_TEST(complex_step_error(p, random_cotangents(p, draw), draw) <= 1e-12, "dimension " << dim);
+        const Problem<double> p = draw.problem(draw.network("kutta3", Activation::tanh, 3, dim), 150);
+        BlockPlan plan = plan_blocks<double>(p.net, p.samples());
+        plan.samples = std::min(plan.samples, 4 * tile_width<double>);
+        BOOST_TEST(block_count(plan, p.samples()) > 2);
+        BOOST_TEST(complex_step_error(p, random_cotangents(p, draw), draw, plan) <= 1e-12,
+                   "dimension " << dim);
       }
   }
   ThreadChoice::insist(false);
@@ -156,7 +160,8 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_an_objective_is_the_vjp_of_its_output_gradi
   for (int n = 0; n < 200; ++n) {
     const Network net =
         draw.network("kutta4", Activation::tanh, draw.whole(1, 8), draw.coin() ? draw.whole(1, 20) : 100);
-    Problem<double> p = draw.problem(net, draw.whole(1, 300), static_cast<TargetKind>(n % 2));
+    Problem<double> p =
+        draw.problem(net, draw.whole(1, net.dim < 100 ? 300 : 100), static_cast<TargetKind>(n % 2));
     p.objective.regulariser = {};
     std::vector<double> outputs(static_cast<std::size_t>(p.samples() * net.outputs));
     Workspace<double> workspace;
@@ -164,9 +169,10 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_an_objective_is_the_vjp_of_its_output_gradi
     Cotangents cotangents;
     cotangents.outputs.resize(outputs.size());
     output_gradient(p.objective, p.data(), net.outputs, outputs.data(), cotangents.outputs.data());
-    const Result<double> gradient = gradient_of(p), product = vjp(p, cotangents);
+    const Result<double> gradient = gradient_of(p),
+                         product = vjp(p, cotangents, plan_blocks<double>(net, p.samples()));
     BOOST_TEST((gradient.controls == product.controls), "network " << n);
-    BOOST_TEST((gradient.inputs == product.inputs), "network " << n);
+    BOOST_TEST((gradient.rows == product.rows), "network " << n);
   }
 }
 
@@ -182,8 +188,8 @@ BOOST_AUTO_TEST_CASE(cotangents_of_the_first_state_go_into_the_inputs_and_augmen
   BOOST_TEST(r.controls == std::vector<double>(p.controls.size()), boost::test_tools::per_element());
   BOOST_TEST(costates == cotangents.states, boost::test_tools::per_element());
   for (std::size_t i = 0; i < 21; ++i) {
-    BOOST_TEST(r.inputs[2 * i] == static_cast<double>(3 * i + 1));
-    BOOST_TEST(r.inputs[2 * i + 1] == static_cast<double>(3 * i + 2));
+    BOOST_TEST(r.rows[2 * i] == static_cast<double>(3 * i + 1));
+    BOOST_TEST(r.rows[2 * i + 1] == static_cast<double>(3 * i + 2));
   }
 }
 

@@ -78,7 +78,7 @@ void add_gradient(const Problem<double>& p, Hash& hash) {
     const Result<T> r = gradient_of(q, plan);
     hash.add(&r.value, 1);
     hash.add(r.controls);
-    hash.add(r.inputs);
+    hash.add(r.rows);
   }
 }
 
@@ -106,8 +106,8 @@ std::uint64_t training(const Problem<double>& p, const MethodOptions& method, bo
   SamplesEvaluator<double> evaluator(p.net, p.data(), p.objective);
   const Constraints constraints{
       .frozen = {}, .simplex = simplex ? p.net.steps() : Range{0, 0}, .total = p.net.horizon};
-  WeightedL1 penalty;
-  if (penalised) penalty = weighted_l1(p.net, {{L1{0.01, {}}}}, {});
+  NonsmoothPenalty penalty;
+  if (penalised) penalty = nonsmooth_penalty(p.net, {{L1{0.01, {}}}}, {});
   Training<double> run(evaluator, p.controls.data(), method, constraints, 0, 0, 0, penalty);
   StopSource stop_source([] { return false; });
   std::vector<TrainingRecord> records(30);
@@ -119,7 +119,9 @@ std::uint64_t training(const Problem<double>& p, const MethodOptions& method, bo
   return hash.value();
 }
 
-Network network(Index dim, const std::string& tableau, Activation activation, FieldKind field, bool shared) {
+Network network(Index dim, const std::string& tableau, Activation activation, FieldKind field, bool shared,
+                std::vector<Index> layer_sets = {}) {
+  const std::string_view option = traits_of(field).required_option;
   return Network({.features = dim,
                   .dim = dim,
                   .layers = 5,
@@ -127,8 +129,11 @@ Network network(Index dim, const std::string& tableau, Activation activation, Fi
                   .tableau = named(tableau),
                   .activation = activation,
                   .field_kind = field,
+                  .width = option == "width" ? 7 : 0,
+                  .degree = option == "degree" ? 2 : 0,
                   .stage_controls = !shared,
-                  .learns_steps = true});
+                  .learns_steps = true,
+                  .layer_sets = std::move(layer_sets)});
 }
 
 Table computed_bits() {
@@ -157,6 +162,21 @@ Table computed_bits() {
     table["loss " + std::string(loss.facts.name)] = gradients(p);
     table["second order, loss " + std::string(loss.facts.name)] = products(p, draw);
   });
+  for (const FieldKind kind : {FieldKind::mlp, FieldKind::polynomial}) {
+    ExactDraw own_draw;
+    const std::string name(traits_of(kind).name);
+    for (const char* tableau : {"euler", "kutta4", "gauss2"})
+      for (const Index dim : {Index(2), Index(7)})
+        for (const bool is_autonomous : {false, true})
+          table[name + " " + std::to_string(dim) + " " + tableau + (is_autonomous ? " autonomous" : "")] =
+              gradients(own_draw.problem(network(dim, tableau, Activation::tanh, kind, true,
+                                                 std::vector<Index>(is_autonomous ? 5 : 0)),
+                                         90, Squared{}));
+    table[name + " 20 kutta4"] =
+        gradients(own_draw.problem(network(20, "kutta4", Activation::sin, kind, false), 90, CrossEntropy{}));
+    table["second order, " + name] = products(
+        own_draw.problem(network(3, "kutta3", Activation::tanh, kind, true), 50, Squared{}), own_draw);
+  }
   Problem<double> p = problem(network(2, "euler", Activation::tanh, FieldKind::dense, true), 200, Squared{});
   std::fill_n(p.controls.begin() + p.net.steps().begin, p.net.step_count(), 0.25);
   p.objective.regulariser.penalties = {Tikhonov{0x1p-10, {}}, TimeSmoothness{0x1p-10, {}},

@@ -393,11 +393,11 @@ BOOST_AUTO_TEST_CASE(a_callback_loss_that_repeats_a_loss_gives_its_gradient_to_t
 BOOST_AUTO_TEST_CASE(evaluators_return_the_derivatives_by_the_inputs) {
   Draw draw(14);
   const Problem<double> p = large_problem(draw, TargetKind::classes);
-  const Index size = shard_size(p.samples()), width = p.net.features;
-  const std::vector<double> expected = gradient_of(p).inputs;
+  const Index size = shard_size(p.samples()), width = p.net.row_size();
+  const std::vector<double> expected = gradient_of(p).rows;
   std::vector<double> gradient(p.controls.size()), inputs(p.X.size()), of_batch;
   SamplesEvaluator<double> in_memory(p.net, p.data(), p.objective);
-  in_memory.differentiate(p.controls.data(), {.controls = gradient.data(), .inputs = inputs.data()}, -1);
+  in_memory.differentiate(p.controls.data(), {.controls = gradient.data(), .rows = inputs.data()}, -1);
   BOOST_TEST((inputs == expected));
   const auto alone = [&](std::vector<TreeNode> nodes) {
     return root_of(std::move(nodes), Shards::of(p.samples()).all);
@@ -406,7 +406,7 @@ BOOST_AUTO_TEST_CASE(evaluators_return_the_derivatives_by_the_inputs) {
       p.net, std::make_unique<CopiedRows<double>>(p, Range{0, p.samples()}, size, p.samples()), p.objective,
       0, p.samples(), alone);
   std::fill(inputs.begin(), inputs.end(), 7);
-  read.differentiate(p.controls.data(), {.inputs = inputs.data()}, -1);
+  read.differentiate(p.controls.data(), {.rows = inputs.data()}, -1);
   BOOST_TEST((inputs == expected));
 
   // Of a batch, in the order of its samples.
@@ -414,8 +414,8 @@ BOOST_AUTO_TEST_CASE(evaluators_return_the_derivatives_by_the_inputs) {
   read.cut_into_batches(100, 3);
   inputs.assign(static_cast<std::size_t>(100 * width), 7);
   of_batch = inputs;
-  in_memory.differentiate(p.controls.data(), {.inputs = inputs.data()}, 2);
-  read.differentiate(p.controls.data(), {.inputs = of_batch.data()}, 2);
+  in_memory.differentiate(p.controls.data(), {.rows = inputs.data()}, 2);
+  read.differentiate(p.controls.data(), {.rows = of_batch.data()}, 2);
   BOOST_TEST((inputs == of_batch));
   const double scale = static_cast<double>(p.samples()) / 100;
   Batches batches(p.samples(), 100, 3);

@@ -4,6 +4,7 @@
 #include "ocdl/objective/second_order.hpp"
 #include "tests/allocation_counter.hpp"
 #include "tests/random_problem.hpp"
+#include "tests/repetitions.hpp"
 
 using namespace ocdl;
 using namespace ocdl::testing;
@@ -47,7 +48,7 @@ double complex_step_error(const Problem<double>& p, Draw& draw) {
   for (const Part& part : p.net.parts)
     if (part.role != Role::steps || p.net.learns_steps)
       check(q.controls, exact.controls, part.place.begin, part.place.end);
-  check(q.X, exact.inputs, 0, static_cast<Index>(q.X.size()));
+  check(q.X, exact.rows, 0, static_cast<Index>(q.X.size()));
   return worst;
 }
 
@@ -101,7 +102,7 @@ BOOST_AUTO_TEST_CASE(the_gradient_is_the_complex_step_on_a_thousand_networks) {
   Draw draw(1);
   const std::vector<std::string> methods = tableaux(true);
   double worst = 0;
-  constexpr int networks = 1050;
+  const int networks = repetitions(1050);
   for (int n = 0; n < networks; ++n) {
     const auto activation = static_cast<Activation>(static_cast<std::size_t>(n) % activations.size());
     const std::string& tableau = methods[static_cast<std::size_t>(n) % methods.size()];
@@ -119,7 +120,7 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_an_implicit_method_is_the_complex_step_on_f
   Draw draw(11);
   const std::vector<std::string> methods = tableaux(false);
   double worst = 0;
-  constexpr int networks = 520;
+  const int networks = repetitions(520);
   for (int n = 0; n < networks; ++n) {
     const auto number = static_cast<std::size_t>(n);
     const auto activation = static_cast<Activation>((number / methods.size()) % activations.size());
@@ -163,7 +164,7 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_a_regression_is_the_complex_step_on_a_thous
   Draw draw(21);
   const std::vector<std::string> methods = names();
   double worst = 0;
-  constexpr int networks = 1050;
+  const int networks = repetitions(1050);
   for (int n = 0; n < networks; ++n) {
     const auto number = static_cast<std::size_t>(n);
     const auto activation = static_cast<Activation>(number % activations.size());
@@ -407,7 +408,7 @@ BOOST_AUTO_TEST_CASE(the_hessian_product_is_the_complex_step_of_the_gradient_on_
   Draw draw(8);
   const std::vector<std::string> tableaux = names();
   double worst = 0;
-  constexpr int networks = 539;
+  const int networks = repetitions(539);
   for (int n = 0; n < networks; ++n) {
     const auto activation = static_cast<Activation>(static_cast<std::size_t>(n) % activations.size());
     const std::string& tableau = tableaux[static_cast<std::size_t>(n) % tableaux.size()];

@@ -52,7 +52,8 @@ struct Run {
       : evaluator(p.net, p.data(), p.objective),
         training(evaluator, p.controls.data(), method,
                  {.frozen = {}, .simplex = simplex ? p.net.steps() : Range{0, 0}, .total = p.net.horizon},
-                 0.0, 0.0, 0.0, penalised ? weighted_l1(p.net, {{L1{0.01, {}}}}, {}) : WeightedL1{}) {}
+                 0.0, 0.0, 0.0,
+                 penalised ? nonsmooth_penalty(p.net, {{L1{0.01, {}}}}, {}) : NonsmoothPenalty{}) {}
 };
 
 StopSource never() {
@@ -192,10 +193,13 @@ BOOST_AUTO_TEST_CASE(the_proximal_map_is_the_minimiser_of_its_definition) {
   Draw draw(13);
   Network net(
       {.features = 3, .dim = 3, .layers = 4, .outputs = 1, .tableau = named("euler"), .learns_steps = true});
-  const Regulariser regulariser{{L1{0.7, {}}, L1{0.2, {{{"K", "h"}}}}, Tikhonov{0.3, {}}}};
   const Range bias = net.parts[1].place;
-  const WeightedL1 penalty = weighted_l1(net, regulariser, {bias});
+  const std::vector<Penalty> penalties{L1{0.7, {}}, L1{0.2, {{{"K", "h"}}}}, Tikhonov{0.3, {}}};
   for (int trial = 0; trial < 20; ++trial) {
+    Regulariser regulariser{penalties};
+    if (trial >= 10) regulariser.penalties.push_back(GroupL1{1.5, {{{"K", "W"}}}, "dim"});
+    if (trial >= 15) regulariser.penalties.erase(regulariser.penalties.begin());
+    const NonsmoothPenalty penalty = nonsmooth_penalty(net, regulariser, {bias});
     const std::vector<double> u = draw.normals(net.control_size());
     const double step = std::exp(draw.normal());
     std::vector<double> moved = u;

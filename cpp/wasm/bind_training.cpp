@@ -44,9 +44,9 @@ void start_training(Experiment* experiment, const double* u, const char* method,
   e.training.reset();
   const MethodOptions options = method_of(method, settings);
   Objective objective = e.objective;
-  WeightedL1 penalty;
+  NonsmoothPenalty penalty;
   if (is_proximal(options)) {
-    penalty = weighted_l1(e.net, e.objective.regulariser, {});
+    penalty = nonsmooth_penalty(e.net, e.objective.regulariser, {});
     objective.regulariser = objective.regulariser.smooth_part();
   }
   e.evaluator = std::make_unique<SamplesEvaluator<double>>(e.net, e.data(), objective);

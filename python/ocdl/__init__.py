@@ -22,8 +22,9 @@ from ocdl.data.row_source import RowSource
 from ocdl.depth.pruning import PruningSummary
 from ocdl.files import load, save
 from ocdl.model.controls import Controls, Part
+from ocdl.model.initial_states import InitialStates
 from ocdl.model.objective import Objective
-from ocdl.model.penalties import L1, EvenSteps, Penalty, Tikhonov, TimeSmoothness
+from ocdl.model.penalties import L1, EvenSteps, GroupL1, Penalty, Tikhonov, TimeSmoothness
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau, tableaux
 from ocdl.network import Network, Trajectory
@@ -51,7 +52,9 @@ __all__ = [
     "Convergence",
     "EvenSteps",
     "GradientDescent",
+    "GroupL1",
     "History",
+    "InitialStates",
     "MinimalPerturbation",
     "ModelFileError",
     "MultilevelResult",

@@ -63,6 +63,8 @@ class Network(metaclass=pybind11_type):
         field: str,
         width: int,  # of the fields that have one, else 0; the same holds for the degree
         degree: int,
+        inputs: int,
+        linear_inputs: bool,  # between those of two layers, else constant within a layer
         layer_sets: Sequence[int],  # the set of the field's controls of each layer; empty: each has its own
     ) -> None: ...
     # (name, role, names of the axes, shape) of each part of the controls
@@ -71,6 +73,11 @@ class Network(metaclass=pybind11_type):
     # How each part of the field starts: (distribution, size, size where the start is scaled to the dimension)
     @property
     def starts(self) -> dict[str, tuple[str, float, float]]: ...
+    @property
+    def inputs(self) -> int: ...
+    # Numbers of a sample in the rows of X: its features, then the inputs of the layers. Gradients by X have as many.
+    @property
+    def row_size(self) -> int: ...
     @property
     def is_implicit(self) -> bool: ...
 
@@ -141,7 +148,7 @@ def activation_derivatives(
 
 # name -> (the field that it is after a linear map of its controls, or itself; whether it needs an even dimension; the
 # option that it requires, "width", "degree" or "")
-def fields() -> dict[str, tuple[str, bool, str]]: ...
+def fields() -> dict[str, tuple[str, bool, str, bool]]: ...
 
 # Index of the first such entry of the flat array, or -1.
 @overload
@@ -152,13 +159,13 @@ def first_outside(labels: NDArray[np.int64], lowest: int, highest: int) -> int: 
 
 # Targets y are int64 labels where the loss takes classes, else numbers of the type of X.
 class Objective(metaclass=pybind11_type):
-    # penalties: (name, weight, names of parts or None)
+    # penalties: (name, weight, names of parts or None, the axis of groups)
     def __init__(
         self,
         loss: str,
         parameters: dict[str, float],
         mean: bool,
-        penalties: Sequence[tuple[str, float, Sequence[str] | None]],
+        penalties: Sequence[tuple[str, float, Sequence[str] | None, str]],
     ) -> None: ...
 
     # without the penalties that have no gradient where a control is 0
@@ -254,6 +261,33 @@ def samples_evaluator(
     y: NDArray[Any],
     sample_weight: NDArray[np.float32] | None,
     objective: Objective,
+) -> Evaluator: ...
+
+# The same network with X of all components of a state.
+def with_whole_states(net: Network) -> Network: ...
+
+# Of the controls followed by the initial states; X may hold NaN.
+@overload
+def initial_states_evaluator(
+    net: Network,
+    X: NDArray[np.float64],
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    objective: Objective,
+    observed: float,
+    continuity: float,
+    next_window: Sequence[int],
+) -> Evaluator: ...
+@overload
+def initial_states_evaluator(
+    net: Network,
+    X: NDArray[np.float32],
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float32] | None,
+    objective: Objective,
+    observed: float,
+    continuity: float,
+    next_window: Sequence[int],
 ) -> Evaluator: ...
 
 # value(outputs, rows or None, with_gradient) -> (value, gradient or None); score(outputs)

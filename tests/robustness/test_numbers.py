@@ -126,6 +126,9 @@ def arguments_of_methods() -> dict[str, Argument]:
         actual[f"{penalty} weight"] = Argument(getattr(ocdl, penalty), None, "weight")
     for penalty in ("Tikhonov", "L1"):
         actual[f"{penalty} parts"] = Argument(lambda v, p=penalty: getattr(ocdl, p)(1.0, v), None, "parts")
+    actual["GroupL1 weight"] = Argument(lambda v: ocdl.GroupL1(v, ("K",), "dim"), None, "weight")
+    actual["GroupL1 parts"] = Argument(lambda v: ocdl.GroupL1(1.0, v, "dim"), None, "parts")
+    actual["GroupL1 axis"] = Argument(lambda v: ocdl.GroupL1(1.0, ("K",), v), None, "axis")
     for record in LOSSES.values():
         for field in fields(record):  # type: ignore[arg-type]
             actual[f"losses.{record.__name__} {field.name}"] = Argument(record, None, field.name)
@@ -201,6 +204,10 @@ def arguments_of_training() -> dict[str, Argument]:
             lambda v: train(validation=ocdl.Validation(X, Y, sample_weight=v)), (4,), "validation"
         ),
         "Validation patience": Argument(lambda v: ocdl.Validation(X, Y, patience=v), None, "patience"),
+        "InitialStates weight": Argument(ocdl.InitialStates, None, "weight"),
+        "InitialStates continuity_weight": Argument(
+            lambda v: ocdl.InitialStates(1, continuity_weight=v, next_window=[-1]), None, "continuity_weight"
+        ),
         "Checkpoint every": Argument(lambda v: ocdl.Checkpoint("c", every=v), None, "every"),
         "set_num_threads k": Argument(set_threads, None, "the number of threads"),
     }

@@ -108,8 +108,9 @@ def exponents(d: int, degree: int) -> Array:
     return np.array(actual)
 
 
-def exponents_of(C: Array) -> Array:
-    d, count = C.shape
+def exponents_of(C: Array, d: int) -> Array:
+    """Those of the monomials in d variables that C multiplies."""
+    count = C.shape[1]
     return exponents(d, next(degree for degree in range(1, count) if math.comb(d + degree, degree) == count))
 
 
@@ -122,7 +123,7 @@ def power(y: Array, p: Array) -> Array:
 
 
 def polynomial_jacobian(_: Activation, C: Array, y: Array) -> Array:
-    p, unit = exponents_of(C), np.eye(len(y), dtype=int)
+    p, unit = exponents_of(C, len(y)), np.eye(len(y), dtype=int)
     return C @ np.stack([p[:, i] * power(y, np.maximum(p - unit[i], 0)) for i in range(len(y))], axis=1)
 
 
@@ -143,26 +144,39 @@ FIELDS = {
         lambda sigma, K, b, V, A, c, y: sigma.value(y @ K.T + b) @ V.T + y @ A.T + c,
         lambda sigma, K, b, V, A, c, y: V @ (sigma.slope(K @ y + b)[:, None] * K) + A,
     ),
-    "polynomial": Field(lambda sigma, C, y: power(y[..., None, :], exponents_of(C)) @ C.T, polynomial_jacobian),
+    "polynomial": Field(
+        lambda sigma, C, y: power(y[..., None, :], exponents_of(C, y.shape[-1])) @ C.T, polynomial_jacobian
+    ),
 }
 
 
 def field_parts(net: ocdl.Network) -> dict[str, tuple[int, ...]]:
     """What a field takes, and the shape of each of these parts at one stage."""
-    d = net.dim
+    d, n = net.dim, net.dim + net.n_inputs
     if net.field == "mlp":
         assert net.width is not None
-        return {"K": (net.width, d), "b": (net.width,), "V": (d, net.width), "A": (d, d), "c": (d,)}
+        return {"K": (net.width, n), "b": (net.width,), "V": (d, net.width), "A": (d, n), "c": (d,)}
     if net.field == "polynomial":
         assert net.degree is not None
-        return {"C": (d, math.comb(d + net.degree, net.degree))}
+        return {"C": (d, math.comb(n + net.degree, net.degree))}
     return {"K": (d, d), "b": (d,)}
 
 
 FIXED_POINT_SWEEPS = 32  # at most, of stage equations that are a contraction by 1/4
 
 
-def stages_of_layer(net: ocdl.Network, u: dict[str, Array], layer: int, y: Array) -> tuple[list[Array], list[Array]]:
+def with_inputs(net: ocdl.Network, layer: int, i: int, y: Array, inputs: Array | None) -> Array:
+    """z = (y, x) at stage i of a layer."""
+    if inputs is None:
+        return y
+    c = net.tableau.c[i] if net.input_hold == "linear" else 0
+    x = (1 - c) * inputs[:, layer] + (c * inputs[:, layer + 1] if c else 0)
+    return np.concatenate([y, x], axis=1)
+
+
+def stages_of_layer(
+    net: ocdl.Network, u: dict[str, Array], layer: int, y: Array, inputs: Array | None = None
+) -> tuple[list[Array], list[Array]]:
     """The stage states y_i and the k_i of rows y; those of an implicit method by fixed-point iteration."""
     A = net.tableau.A if net.residual else np.zeros((1, 1))
     y_stages, k = [y] * net.stages, [np.zeros_like(y)] * net.stages
@@ -171,20 +185,21 @@ def stages_of_layer(net: ocdl.Network, u: dict[str, Array], layer: int, y: Array
         for i in range(net.stages):
             y_stages[i] = y + sum(u["h"][layer] * A[i, m] * k[m] for m in range(net.stages) if A[i, m])
             controls = at_stage(net, u, layer, i)
-            k[i] = FIELDS[net.field].value(ACTIVATIONS[net.activation], *controls, y_stages[i])
+            z = with_inputs(net, layer, i, y_stages[i], inputs)
+            k[i] = FIELDS[net.field].value(ACTIVATIONS[net.activation], *controls, z)
         if all(map(np.array_equal, k, before)):
             break
     return y_stages, k
 
 
-def states(net: ocdl.Network, vector: Array, X: Array) -> Array:
+def states(net: ocdl.Network, vector: Array, X: Array, inputs: Array | None = None) -> Array:
     """y[0], ..., y[N], shape (N + 1, samples, dim)."""
     u = parts(net, vector)
-    y = np.zeros((len(X), net.dim), dtype=np.result_type(vector, X))
+    y = np.zeros((len(X), net.dim), dtype=np.result_type(vector, X, *([] if inputs is None else [inputs])))
     y[:, : net.n_features] = X
     trajectory = [y]
     for layer in range(net.n_layers):
-        _, k = stages_of_layer(net, u, layer, y)
+        _, k = stages_of_layer(net, u, layer, y, inputs)
         if net.residual:
             y = y + u["h"][layer] * sum(weight * k_i for weight, k_i in zip(net.tableau.b, k, strict=True))
         else:
@@ -193,9 +208,9 @@ def states(net: ocdl.Network, vector: Array, X: Array) -> Array:
     return np.array(trajectory)
 
 
-def outputs(net: ocdl.Network, vector: Array, X: Array) -> Array:
+def outputs(net: ocdl.Network, vector: Array, X: Array, inputs: Array | None = None) -> Array:
     u = parts(net, vector)
-    return states(net, vector, X)[-1] @ u["W"].T + u["mu"]
+    return states(net, vector, X, inputs)[-1] @ u["W"].T + u["mu"]
 
 
 def losses(z: Array, y: Array, loss: str) -> Array:
@@ -234,10 +249,16 @@ def sum_of_penalties(net: ocdl.Network, vector: Array, penalties: Iterable[ocdl.
 
 
 def value(
-    net: ocdl.Network, vector: Array, X: Array, y: Array, objective: ocdl.Objective, sample_weight: Array | None = None
+    net: ocdl.Network,
+    vector: Array,
+    X: Array,
+    y: Array,
+    objective: ocdl.Objective,
+    sample_weight: Array | None = None,
+    inputs: Array | None = None,
 ) -> Any:
     weights = np.ones(len(X)) if sample_weight is None else sample_weight
-    total = (weights * losses(outputs(net, vector, X), y, objective.loss)).sum()
+    total = (weights * losses(outputs(net, vector, X, inputs), y, objective.loss)).sum()
     mean = total / weights.sum() if objective.reduction == "mean" else total
     return sum_of_penalties(net, vector, objective.penalties) + mean
 

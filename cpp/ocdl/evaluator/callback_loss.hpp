@@ -35,7 +35,7 @@ class CallbackLossEvaluator : public Evaluator<T> {
   CallbackLossEvaluator(const Network& net, const T* X, Index samples, Regulariser regulariser,
                         CallbackLoss<T> loss)
       : net_(net),
-        data_{{X, net.features}, {}, nullptr, samples},
+        data_{{X, net.row_size()}, {}, nullptr, samples},
         regulariser_(std::move(regulariser)),
         loss_(std::move(loss)) {}
 
@@ -49,7 +49,7 @@ class CallbackLossEvaluator : public Evaluator<T> {
     if (first_non_finite(outputs_.data(), static_cast<Index>(outputs_.size())) >= 0) {
       constexpr T not_a_number = std::numeric_limits<T>::quiet_NaN();
       if (derivatives.controls) std::fill_n(derivatives.controls, size(), not_a_number);
-      if (derivatives.inputs) std::fill_n(derivatives.inputs, data.samples * net_.features, not_a_number);
+      if (derivatives.rows) std::fill_n(derivatives.rows, data.samples * net_.row_size(), not_a_number);
       return not_a_number;
     }
     if (derivatives.any()) gradient_.resize(outputs_.size());
@@ -57,7 +57,8 @@ class CallbackLossEvaluator : public Evaluator<T> {
         loss_.value(outputs_.data(), data.samples, rows, derivatives.any() ? gradient_.data() : nullptr);
     if (derivatives.any()) {
       const GivenCotangents<T> cotangents(gradient_.data());
-      AdjointSweep<T>(net_, controls, data.X.data, data.samples, {&cotangents}, derivatives, workspace_)
+      AdjointSweep<T>(net_, controls, {net_, data.X.data}, data.samples, {&cotangents}, derivatives,
+                      workspace_)
           .run();
     }
     if (regulariser_.none()) return value;

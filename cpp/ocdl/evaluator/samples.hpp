@@ -78,15 +78,17 @@ class WideData {
 template <class T>
 class SamplesEvaluator : public Evaluator<T> {
  public:
-  SamplesEvaluator(const Network& net, const Data<T>& data, const Objective& objective)
-      : net_(net), data_(data), objective_(objective) {}
+  /// `more_cost`, unless null, adds its derivatives by all samples.
+  SamplesEvaluator(const Network& net, const Data<T>& data, const Objective& objective,
+                   const Cost<T>* more_cost = nullptr)
+      : net_(net), data_(data), objective_(objective), more_cost_(more_cost) {}
 
   Index size() const override { return net_.control_size(); }
 
   double differentiate(const T* controls, const Derivatives<T>& derivatives, std::int64_t batch) override {
     workspace_.stop_source = this->stop_source_;
     const Data<T> samples = batch < 0 ? data_ : gathered(batches_->at(batch));
-    return value_and_derivatives<T>(net_, controls, samples, objective_, derivatives, workspace_);
+    return value_and_derivatives<T>(net_, controls, samples, objective_, derivatives, workspace_, more_cost_);
   }
 
   bool cut_into_batches(Index batch_size, std::uint64_t seed) override {
@@ -128,6 +130,7 @@ class SamplesEvaluator : public Evaluator<T> {
   Network net_;
   Data<T> data_;
   Objective objective_;
+  const Cost<T>* more_cost_;
   Workspace<T> workspace_;
   std::optional<Batches> batches_;
   std::optional<Gathered<T>> gathered_;

@@ -37,7 +37,7 @@ class ShardsEvaluator : public Evaluator<T> {
   double differentiate(const T* controls, const Derivatives<T>& derivatives, std::int64_t batch) override {
     workspace_.stop_source = this->stop_source_;
     if (derivatives.known_finite) *derivatives.known_finite = false;
-    const Derivatives<T> out{.controls = derivatives.controls, .inputs = derivatives.inputs};
+    const Derivatives<T> out{.controls = derivatives.controls, .rows = derivatives.rows};
     const double value = batch >= 0 ? evaluate_batch(controls, out, batch) : evaluate_all(controls, out);
     return objective_.regulariser.none() ? value
                                          : value + objective_.regulariser.add(net_, controls, out.controls);
@@ -194,7 +194,7 @@ class ShardsEvaluator : public Evaluator<T> {
     for_each_chunk(plan.samples, [&](Data<T> chunk, Range rows) {
       const BlockPlan chunk_plan = plan.of_rows(rows, rows_->count());
       const Derivatives<T> out{.controls = gradient,
-                               .inputs = all.inputs ? all.inputs + rows.begin * net_.features : nullptr};
+                               .rows = all.rows ? all.rows + rows.begin * net_.row_size() : nullptr};
       chunk.batch_scale = scale;
       if (!callback_loss_)
         return add_up_losses<T>(net_, controls, chunk, objective_, out, workspace_, chunk_plan);
@@ -204,7 +204,8 @@ class ShardsEvaluator : public Evaluator<T> {
       });
       if (!out.any()) return;
       const GivenCotangents<T> cotangents(output_gradient_.data());
-      AdjointSweep<T>(net_, controls, chunk.X.data, chunk.samples, {&cotangents}, out, workspace_, chunk_plan)
+      AdjointSweep<T>(net_, controls, {net_, chunk.X.data}, chunk.samples, {&cotangents}, out, workspace_,
+                      chunk_plan)
           .add_up();
     });
     const Sums total = add_up_(nodes_of(gradient, callback_losses));
@@ -303,7 +304,7 @@ class ShardsEvaluator : public Evaluator<T> {
   double evaluate_batch(const T* controls, const Derivatives<T>& out, std::int64_t batch) {
     const Index count = static_cast<Index>(batches_->at(batch).size());
     const double batch_scale = scale() * static_cast<double>(all_rows_) / static_cast<double>(count);
-    BatchTable<T> table(count, net_.features, net_.outputs);
+    BatchTable<T> table(count, net_.row_size(), net_.outputs);
     std::vector<TreeNode> nodes = sum_over_shards(shards_, rows_->count(), 0, [](Range, double*) {});
     for (TreeNode& node : nodes) node.sums.wide = table.empty_table();
     put_local_rows(controls, out.any(), batch, batch_scale, table, nodes);
@@ -311,7 +312,7 @@ class ShardsEvaluator : public Evaluator<T> {
     if (callback_loss_) {
       const GivenCotangents<T> cotangents(table.numbers.data());
       if (out.any())
-        AdjointSweep<T>(net_, controls, table.X.data(), count, {&cotangents}, out, workspace_).run();
+        AdjointSweep<T>(net_, controls, {net_, table.X.data()}, count, {&cotangents}, out, workspace_).run();
       return batch_scale * sum_in_order(table.losses);
     }
     const bool of_classes = facts_of(objective_.loss).targets == TargetKind::classes;

@@ -16,6 +16,7 @@ class Dense {
   static constexpr std::string_view name = "dense";
   static constexpr std::string_view required_option = "";
   static constexpr bool needs_even_dim = false;
+  static constexpr bool takes_inputs = false;
   static constexpr bool needs_scratch_forward = false;
   static constexpr bool needs_state_cotangent = false;
 

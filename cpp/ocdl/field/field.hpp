@@ -9,6 +9,7 @@ struct FieldTraits {
   std::string_view name;
   std::string_view required_option;  ///< "width", "degree" or ""
   bool needs_even_dim;
+  bool takes_inputs;
   bool is_mapped;  ///< its controls are mapped before a sweep, and gradients after it
   bool is_dense;   ///< its sweeps are those of the dense field
 };
@@ -25,8 +26,8 @@ concept FusesAdjoint = requires(const F& field) { field.fused_sums_size(); };
 
 template <class T, class... F>
 constexpr auto traits_of(std::variant<F...>*) {
-  return std::to_array<FieldTraits>({{F::name, F::required_option, F::needs_even_dim, MapsControls<F, T>,
-                                      std::derived_from<F, Dense<T>>}...});
+  return std::to_array<FieldTraits>({{F::name, F::required_option, F::needs_even_dim, F::takes_inputs,
+                                      MapsControls<F, T>, std::derived_from<F, Dense<T>>}...});
 }
 
 }  // namespace detail

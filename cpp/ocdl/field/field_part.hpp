@@ -17,12 +17,14 @@ struct FieldOptions {
   Activation activation;
   Index width;                                 ///< hidden units, of fields that have a width
   std::shared_ptr<const Monomials> monomials;  ///< of fields that have a degree
+  Index rows;                                  ///< of z = (y, x), a state with the inputs behind it
 
-  FieldOptions(Index dim_, Activation activation_, Index width_ = 0, Index degree = 0)
+  FieldOptions(Index dim_, Activation activation_, Index width_ = 0, Index degree = 0, Index inputs = 0)
       : dim(dim_),
         activation(activation_),
         width(width_),
-        monomials(degree ? std::make_shared<const Monomials>(dim_, degree) : nullptr) {}
+        monomials(degree ? std::make_shared<const Monomials>(dim_ + inputs, degree) : nullptr),
+        rows(dim_ + inputs) {}
 };
 
 /// How a part starts: "zero", "normal" with this standard deviation or "uniform" between -size and size;
@@ -65,7 +67,7 @@ struct HiddenPlanes {
 /// What a field leaves of an evaluation at a stage, planes of a block.
 template <class T>
 struct StagePlanes {
-  Plane<T> value;    ///< k_i = f(y_i, u)
+  Plane<T> value;    ///< k_i = f(y_i, u); 0 in the rows of the inputs
   Planes<T> hidden;  ///< as many as the field's `HiddenPlanes` says
 };
 
@@ -84,6 +86,14 @@ struct CotangentPlanes {
 };
 
 namespace detail {
+
+/// Sets the rows from `first` on to 0: a field has no value in those of the inputs.
+template <class T>
+void clear_rows(const Plane<T>& plane, Index first) {
+  if (first < plane.rows())
+    for (Index t = 0; t < plane.tiles(); ++t)
+      std::fill_n(plane.lane(t, first, 0), (plane.rows() - first) * tile_width<T>, T(0));
+}
 
 /// out = factor v.
 template <class T>

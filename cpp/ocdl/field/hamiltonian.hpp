@@ -17,6 +17,7 @@ class Hamiltonian {
   static constexpr std::string_view name = "hamiltonian";
   static constexpr std::string_view required_option = "";
   static constexpr bool needs_even_dim = true;
+  static constexpr bool takes_inputs = false;
   static constexpr bool needs_scratch_forward = true;
   static constexpr bool needs_state_cotangent = true;
 

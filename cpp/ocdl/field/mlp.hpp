@@ -7,7 +7,7 @@ namespace ocdl {
 
 /// The vector field f(y, u) = V sigma(K y + b) + A y + c on planes of samples, with u = (K, b, V, A, c): a
 /// layer of hidden units, as many as its width, beside a linear map. Its hidden planes are s = sigma(K y + b)
-/// and, for some activations, the slope.
+/// and, for some activations, the slope. Of a network with inputs y stands for z = (y, x).
 ///
 /// Functions are those of `Dense`, out of line as those of `Hamiltonian`. States of a few dimensions take the
 /// fused kernels of `NarrowMlp`.
@@ -17,19 +17,21 @@ class Mlp {
   static constexpr std::string_view name = "mlp";
   static constexpr std::string_view required_option = "width";
   static constexpr bool needs_even_dim = false;
+  static constexpr bool takes_inputs = true;
   static constexpr bool needs_scratch_forward = false;
   static constexpr bool needs_state_cotangent = true;
 
   explicit Mlp(const FieldOptions& options)
-      : dim_(options.dim), width_(options.width), activation_(options.activation) {}
+      : dim_(options.dim), rows_(options.rows), width_(options.width), activation_(options.activation) {}
 
   static std::vector<FieldPart> parts(const FieldOptions& options) {
-    const Index dim = options.dim, width = options.width;
+    const Index dim = options.dim, rows = options.rows, width = options.width;
+    const std::string_view of_rows = rows > dim ? "dim + inputs" : "dim";
     const auto root = [](Index n) { return std::sqrt(static_cast<double>(n)); };
-    return {{"K", {"width", "dim"}, {width, dim}, true, {"normal", 1 / root(dim)}},
+    return {{"K", {"width", of_rows}, {width, rows}, true, {"normal", 1 / root(rows)}},
             {"b", {"width"}, {width}, false, {"uniform", 1}},
             {"V", {"dim", "width"}, {dim, width}, true, {"normal", 0.1 / root(width)}},
-            {"A", {"dim", "dim"}, {dim, dim}, true},
+            {"A", {"dim", of_rows}, {dim, rows}, true},
             {"c", {"dim"}, {dim}}};
   }
   HiddenPlanes hidden() const { return {width_, 1 + slope_needs_storage(activation_)}; }
@@ -39,7 +41,7 @@ class Mlp {
                                   const StagePlanes<T>& at, const Epilogue<T>& epilogue,
                                   const ThreadSlice<T>& own, T*) const {
     const Plane<T> s = at.hidden[0], own_s = s.slice(own), k = at.value.slice(own);
-    if (is_narrow<T>(dim_)) {
+    if (is_narrow<T>(rows_)) {
       if constexpr (std::floating_point<T>)
         narrow().evaluate(u, y.slice(own), {k, at.hidden.slice(own)}, own.samples());
     } else {
@@ -47,6 +49,7 @@ class Mlp {
       activate(activation_, own_s.data(), slope(at).slice(own).data(), own_s.size());
       affine(V(u), c(u), s, at.value, own);
       add_product(A(u), y, at.value, own);
+      detail::clear_rows(k, dim_);
     }
     epilogue.run(
         0, [&](auto then) { detail::for_packs<T>(k.size(), [&](Index n) { then(n, load(k.data() + n)); }); });
@@ -68,6 +71,7 @@ class Mlp {
                       own_argument.data(), own_argument.data(), own_argument.size());
     affine(V(u), du ? c(du) : nullptr, argument, tangent, own);
     add_product(A(u), v, tangent, own);
+    detail::clear_rows(tangent.slice(own), dim_);
     if (!du) return;
     add_product(V(du), s, tangent, own);
     add_product(A(du), y, tangent, own);
@@ -101,7 +105,7 @@ class Mlp {
   /// The two functions before in one pass, see `NarrowMlp`; no sums: 0.
   Index fused_sums_size() const {
     if constexpr (std::floating_point<T>)
-      return is_narrow<T>(dim_) ? narrow().sums_size() : 0;
+      return is_narrow<T>(rows_) ? narrow().sums_size() : 0;
     else
       return 0;
   }
@@ -133,14 +137,14 @@ class Mlp {
   }
 
  private:
-  Index dim_, width_;
+  Index dim_, rows_, width_;
   Activation activation_;
 
-  NarrowMlp<T> narrow() const { return {dim_, width_, activation_}; }
+  NarrowMlp<T> narrow() const { return {dim_, rows_, width_, activation_}; }
 
   template <class E>
   MatrixView<E> K(const StageControls<E>& u) const {
-    return u.matrix(0, width_, dim_);
+    return u.matrix(0, width_, rows_);
   }
   template <class E>
   static E* b(const StageControls<E>& u) {
@@ -152,7 +156,7 @@ class Mlp {
   }
   template <class E>
   MatrixView<E> A(const StageControls<E>& u) const {
-    return u.matrix(3, dim_, dim_);
+    return u.matrix(3, dim_, rows_);
   }
   template <class E>
   static E* c(const StageControls<E>& u) {

@@ -32,14 +32,24 @@ void for_kernel_packs(Index samples, const F& f) {
     f.template operator()<1>(lane);
 }
 
-/// The parts of the controls at one stage.
+/// The parts of the controls at one stage. V, A and c have a row for each component of f, which is less than
+/// the kernels' dimension where there are inputs: these take the last row again, for numbers that do not
+/// count.
 template <class E>
 struct Weights {
   E *K, *b, *V, *A, *c;
-  Index width;
+  Index width, last_row;
 
-  Weights(const StageControls<E>& u, Index width_)
-      : K(u.parts[0]), b(u.parts[1]), V(u.parts[2]), A(u.parts[3]), c(u.parts[4]), width(width_) {}
+  Weights(const StageControls<E>& u, Index width_, Index dim)
+      : K(u.parts[0]),
+        b(u.parts[1]),
+        V(u.parts[2]),
+        A(u.parts[3]),
+        c(u.parts[4]),
+        width(width_),
+        last_row(dim - 1) {}
+
+  Index row(int i) const { return std::min<Index>(i, last_row); }
 };
 
 /// Entry by entry: of an array that is copied as a whole, each entry would be stored when it changes.
@@ -91,20 +101,20 @@ template <int D, int P, class T>
     for (int p = 0; p < P; ++p) {
       const Pack<T> unit = load(s + p * lanes<T>);
 #pragma GCC unroll 8
-      for (int i = 0; i < D; ++i) multiply_add(k[i][p], broadcast<T>(u.V[i * u.width + r]), unit);
+      for (int i = 0; i < D; ++i) multiply_add(k[i][p], broadcast<T>(u.V[u.row(i) * u.width + r]), unit);
     }
   copy_rows<D, P, T>(k, total);
 }
 
-/// total += M y of a matrix of D rows.
-template <int D, int P, class T>
-[[gnu::always_inline]] inline void add_linear(const T* M, Index row_stride, Index column_stride,
-                                              const Pack<T> (&y)[D][P], Pack<T> (&total)[D][P]) {
+/// total += A y, or A^T y.
+template <bool IsTransposed, int D, int P, class T>
+[[gnu::always_inline]] inline void add_linear(const Weights<const T>& u, const Pack<T> (&y)[D][P],
+                                              Pack<T> (&total)[D][P]) {
 #pragma GCC unroll 8
   for (int i = 0; i < D; ++i)
 #pragma GCC unroll 8
     for (int l = 0; l < D; ++l) {
-      const Pack<T> weight = broadcast<T>(M[i * row_stride + l * column_stride]);
+      const Pack<T> weight = broadcast<T>(IsTransposed ? u.A[u.row(l) * D + i] : u.A[u.row(i) * D + l]);
 #pragma GCC unroll 2
       for (int p = 0; p < P; ++p) multiply_add(total[i][p], weight, y[l][p]);
     }
@@ -146,8 +156,8 @@ void evaluate_packs(const Weights<const T>& u, Activation activation, const T* y
   Pack<T> y[D][P], k[D][P];
   load_rows(y_rows, y);
   for (int i = 0; i < D; ++i)
-    for (int p = 0; p < P; ++p) k[i][p] = broadcast<T>(u.c[i]);
-  add_linear(u.A, D, 1, y, k);
+    for (int p = 0; p < P; ++p) k[i][p] = broadcast<T>(u.c[u.row(i)]);
+  add_linear<false, D, P, T>(u, y, k);
   for (Index first = 0; first < u.width; first += chunk_units) {
     const Index last = std::min(first + chunk_units, u.width), units = last - first;
     T* const s = hidden + first * width;
@@ -179,7 +189,7 @@ template <int D, int P, bool IsTanh, class T>
     Pack<T> unit[P], delta[P];
 #pragma GCC unroll 8
     for (int i = 0; i < D; ++i) {
-      const Pack<T> weight = broadcast<T>(u.V[i * u.width + r]);
+      const Pack<T> weight = broadcast<T>(u.V[u.row(i) * u.width + r]);
 #pragma GCC unroll 2
       for (int p = 0; p < P; ++p) delta[p] = i == 0 ? weight * g[0][p] : fma(weight, g[i][p], delta[p]);
     }
@@ -241,15 +251,16 @@ void clear_padding(const Plane<T>& plane, Index samples) {
 template <class T>
 void NarrowMlp<T>::evaluate(const StageControls<const T>& u, const Plane<const T>& y,
                             const StagePlanes<T>& at, Index samples) const {
-  const Weights<const T> weights(u, width);
+  const Weights<const T> weights(u, width, dim);
   const Plane<T> s = at.hidden[0], slope = slope_needs_storage(activation) ? at.hidden[1] : Plane<T>();
-  with_dim(dim, [&]<int D>() {
+  with_dim(rows, [&]<int D>() {
     for (Index t = 0; t < y.tiles(); ++t)
       for_kernel_packs<D, T>(samples - t * tile_width<T>, [&]<int P>(Index lane) {
         evaluate_packs<D, P, T>(weights, activation, y.lane(t, 0, lane), s.lane(t, 0, lane),
                                 slope ? slope.lane(t, 0, lane) : nullptr, at.value.lane(t, 0, lane));
       });
   });
+  detail::clear_rows(at.value, dim);
   for (const Plane<T>& plane : {s, slope, at.value}) clear_padding(plane, samples);
 }
 
@@ -257,11 +268,11 @@ template <class T>
 void NarrowMlp<T>::vjp(const StageControls<const T>& u, T h, const LinearCombination<T>& y,
                        const StagePlanes<T>& at, const LinearCombination<T>& g, const Plane<T>& eta,
                        Index samples, T* sums) const {
-  const Weights<const T> weights(u, width);
+  const Weights<const T> weights(u, width, dim);
   const bool is_tanh = activation == Activation::tanh, has_slope = slope_needs_storage(activation);
   const typename LinearCombination<T>::Reader y_reader(y), g_reader(g);
   const Pack<T> step = broadcast<T>(h);
-  with_dim(dim, [&]<int D>() {
+  with_dim(rows, [&]<int D>() {
     constexpr Index tile = tile_width<T>, unit_sums = (2 * D + 1) * lanes<T>;
     // The sums of the units between two passes over the samples stay in the first cache.
     constexpr Index units = std::clamp<Index>(cached_sums / (unit_sums * Index(sizeof(T))), 1, chunk_units);
@@ -273,10 +284,10 @@ void NarrowMlp<T>::vjp(const StageControls<const T>& u, T h, const LinearCombina
           Pack<T> state[D][P], cotangent[D][P], result[D][P] = {};
           read_rows<D, P, T>(y_reader, t * D * tile + lane, state);
           read_rows<D, P, T>(g_reader, t * D * tile + lane, cotangent);
-          for (auto& row : cotangent)
-            for (Pack<T>& pack : row) pack *= step;
+          for (int i = 0; i < D; ++i)
+            for (Pack<T>& pack : cotangent[i]) pack *= i < dim ? step : Pack<T>{};
           if (first == 0) {
-            add_linear<D, P, T>(weights.A, 1, D, cotangent, result);
+            add_linear<true, D, P, T>(weights, cotangent, result);
             add_linear_sums<D, P, T>(state, cotangent, sums + width * unit_sums);
           } else {
             load_rows<D, P, T>(eta.lane(t, 0, lane), result);
@@ -303,18 +314,20 @@ void NarrowMlp<T>::add_lanes(T* sums, bool accumulate, const StageControls<T>& d
       packs[i] = load(sums + (n + i) * lanes<T>);
     sum_lanes_of_each<T>(packs, lanes<T>, sums + n);
   }
-  const Weights<T> to(du, width);
+  const Weights<T> to(du, width, dim);
   const T* from = sums;
   const auto put = [&](T& entry) {
     entry = accumulate ? entry + *from : *from;
     ++from;
   };
   for (Index r = 0; r < width; ++r) {
-    for (Index l = 0; l < dim; ++l) put(to.K[r * dim + l]);
+    for (Index l = 0; l < rows; ++l) put(to.K[r * rows + l]);
     put(to.b[r]);
     for (Index i = 0; i < dim; ++i) put(to.V[i * width + r]);
+    from += rows - dim;
   }
-  for (Index n = 0; n < dim * dim; ++n) put(to.A[n]);
+  for (Index n = 0; n < dim * rows; ++n) put(to.A[n]);
+  from += (rows - dim) * rows;
   for (Index i = 0; i < dim; ++i) put(to.c[i]);
 }
 

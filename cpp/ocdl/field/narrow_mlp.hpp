@@ -10,7 +10,8 @@ namespace ocdl {
 
 template <class T>
 struct NarrowMlp {
-  Index dim, width;
+  Index dim, rows;  ///< of f, and of z = (y, x): the kernels are those of `rows` dimensions
+  Index width;
   Activation activation;
 
   /// k = V s + A y + c with s = sigma(K y + b), in the lanes that hold samples; the padding becomes 0.
@@ -18,7 +19,7 @@ struct NarrowMlp {
                 Index samples) const;
 
   /// Numbers of the sums: a pack for each number of the controls.
-  Index sums_size() const { return (width * (2 * dim + 1) + dim * (dim + 1)) * lanes<T>; }
+  Index sums_size() const { return (width * (2 * rows + 1) + rows * (rows + 1)) * lanes<T>; }
   /// eta = h (d_y f)^T g, and sums += h (d_u f)^T g, lane by lane; y is the stage's state. All are a thread's
   /// slice with so many samples.
   void vjp(const StageControls<const T>& u, T h, const LinearCombination<T>& y, const StagePlanes<T>& at,

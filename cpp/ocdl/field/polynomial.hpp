@@ -7,7 +7,7 @@ namespace ocdl {
 
 /// The vector field f(y, u) = C phi(y) on planes of samples, with u = C and phi(y) all monomials of the
 /// components of y up to a degree, see `Monomials`; there is no activation. Its hidden plane is phi(y), of
-/// which the derivatives of phi are multiples.
+/// which the derivatives of phi are multiples. Of a network with inputs y stands for z = (y, x).
 ///
 /// Functions are those of `Dense`, out of line as those of `Hamiltonian`.
 template <class T>
@@ -16,6 +16,7 @@ class Polynomial {
   static constexpr std::string_view name = "polynomial";
   static constexpr std::string_view required_option = "degree";
   static constexpr bool needs_even_dim = false;
+  static constexpr bool takes_inputs = true;
   static constexpr bool needs_scratch_forward = false;
   static constexpr bool needs_state_cotangent = true;
 
@@ -45,6 +46,7 @@ class Polynomial {
       }
     }
     affine(C(u), nullptr, at.hidden[0], at.value, own);
+    detail::clear_rows(k, dim_);
     epilogue.run(
         0, [&](auto then) { detail::for_packs<T>(k.size(), [&](Index n) { then(n, load(k.data() + n)); }); });
   }
@@ -63,6 +65,7 @@ class Polynomial {
                fma(exponent * load(phi.lane(t, d.source, n)), load(own_v.lane(t, d.variable, n)), load(to)));
     });
     affine(C(u), nullptr, work.hidden[0], tangent, own);
+    detail::clear_rows(tangent.slice(own), dim_);
     if (du) add_product(C(du), at.hidden[0], tangent, own);
   }
 
@@ -99,6 +102,7 @@ class Polynomial {
     const auto matrix = C(u);
     std::fill_n(out, dim_ * dim_ * lanes<T>, T(0));
     for (const auto& [monomial, variable, source, exponent] : monomials_->derivatives) {
+      if (variable >= dim_) continue;
       const Pack<T> derivative = broadcast<T>(T(exponent)) * load(slope + source * tile_width<T>);
       for (Index i = 0; i < dim_; ++i) {
         T* const to = out + (i * dim_ + variable) * lanes<T>;

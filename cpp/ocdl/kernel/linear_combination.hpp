@@ -62,6 +62,9 @@ class LinearCombination {
     count_ = 0;
   }
 
+  /// Of the base, or of `out` where there is none.
+  Index rows() const { return base_ ? base_.rows() : out_.rows(); }
+
   /// Whether the sum is its base alone.
   bool is_plane() const { return count_ == 0 && base_; }
 

@@ -178,10 +178,10 @@ void pack_transposed(const T* M, Index cols, Index depth, Index begin, Index end
   }
 }
 
-/// Rows [mine.begin, mine.end) of Z = M Y + bias, M of rows x cols numbers in rows; no bias: 0. To
-/// `accumulate` is Z += M Y.
+/// Rows [mine.begin, mine.end) of Z = M Y + bias, M of `cols` columns in rows; no bias: 0. To `accumulate` is
+/// Z += M Y. Here and below, planes may have rows behind those of the product, which stay as they are.
 template <class T>
-void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z, Index samples,
+void affine(Index cols, const T* M, const T* bias, const Plane<const T>& Y, const Plane<T>& Z, Index samples,
             const Range& mine, bool accumulate = false) {
   constexpr Index width = tile_width<T>;
   const Index depth_part = part(cols, depth_block), row_part = part(mine.end - mine.begin, row_block);
@@ -192,9 +192,8 @@ void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z,
       for_tiles_and_row_groups<T>(
           tiles_for<T>(samples), depth * width, i0, row_end, [&]<int R>(Index t, Index i) {
             with_packs<T>(samples - t * width, [&]<int P>() {
-              multiply_rows<R, P, false>(depth, M + i * cols + k0, cols, Y + (t * cols + k0) * width,
-                                         accumulate || k0 > 0, bias ? bias + i : nullptr,
-                                         Z + (t * rows + i) * width);
+              multiply_rows<R, P, false>(depth, M + i * cols + k0, cols, Y.lane(t, k0, 0),
+                                         accumulate || k0 > 0, bias ? bias + i : nullptr, Z.lane(t, i, 0));
             });
           });
     }
@@ -204,8 +203,8 @@ void affine(Index rows, Index cols, const T* M, const T* bias, const T* Y, T* Z,
 /// Rows [mine.begin, mine.end) of E = M^T D, M of rows x cols numbers in rows. `scratch` holds
 /// scratch_size<T>() numbers. To `accumulate` is E += M^T D.
 template <class T>
-void transposed_product(Index rows, Index cols, const T* M, const T* D, T* E, Index samples,
-                        const Range& mine, T* scratch, bool accumulate = false) {
+void transposed_product(Index rows, Index cols, const T* M, const Plane<const T>& D, const Plane<T>& E,
+                        Index samples, const Range& mine, T* scratch, bool accumulate = false) {
   constexpr Index width = tile_width<T>;
   const bool packed = rows * cols > in_place_entries;
   const Index depth_part = part(rows, depth_block), col_part = part(mine.end - mine.begin, row_block);
@@ -219,9 +218,9 @@ void transposed_product(Index rows, Index cols, const T* M, const T* D, T* E, In
           tiles_for<T>(samples), depth * width, i0, col_end, [&]<int R>(Index t, Index i) {
             const T* columns = packed ? scratch + (i - i0) * depth : block + i;
             with_packs<T>(samples - t * width, [&]<int P>() {
-              multiply_rows<R, P, true>(depth, columns, packed ? R : cols, D + (t * rows + k0) * width,
+              multiply_rows<R, P, true>(depth, columns, packed ? R : cols, D.lane(t, k0, 0),
                                         accumulate || k0 > 0, static_cast<const T*>(nullptr),
-                                        E + (t * cols + i) * width);
+                                        E.lane(t, i, 0));
             });
           });
     }
@@ -259,14 +258,15 @@ void transpose_tiles(Index cols, const LinearCombination<T>& Y, Index tiles, Ind
         for (Index s = 0; s < width; s += lanes<T>) {
           const Index feature = c * width + f;
           Pack<T> rows[lanes<T>];
-          read_features<IsPlane, T>(reader, cols, feature, ((t - first) * cols + feature) * width + s, rows);
+          read_features<IsPlane, T>(reader, cols, feature, ((t - first) * Y.rows() + feature) * width + s,
+                                    rows);
           write_transposed<T>(rows, panels + ((c * tiles + t) * width + s) * width + f, width);
         }
 }
 
 /// The same of scalars that are not numbers of the machine, number by number.
 template <class T>
-void transpose_tiles(Index cols, const T* Y, Index tiles, Index first, Index last, T* panels) {
+void transpose_tiles(Index cols, const Plane<const T>& Y, Index tiles, Index first, Index last, T* panels) {
   constexpr Index width = tile_width<T>;
   for (Index c = 0; c * width < cols; ++c)
     for (Index t = first; t < last; ++t)
@@ -274,14 +274,14 @@ void transpose_tiles(Index cols, const T* Y, Index tiles, Index first, Index las
         for (Index f = 0; f < width; ++f) {
           const Index feature = c * width + f;
           panels[((c * tiles + t) * width + s) * width + f] =
-              feature < cols ? Y[((t - first) * cols + feature) * width + s] : T(0);
+              feature < cols ? *Y.lane(t - first, feature, s) : T(0);
         }
 }
 
 /// Rows [mine.begin, mine.end) of G = [G +] D Y^T, with Y given by `transpose_tiles`, G of rows x cols
 /// numbers. Padding is not read.
 template <class T>
-void outer_product(Index rows, Index cols, const T* D, const T* panels, Index samples, const Range& mine,
+void outer_product(Index cols, const Plane<const T>& D, const T* panels, Index samples, const Range& mine,
                    bool accumulate, T* G, FiniteProbe* probe) {
   constexpr Index width = tile_width<T>;
   const Index panel_count = tiles_for<T>(cols), panel_size = tiles_for<T>(samples) * width * width;
@@ -298,7 +298,7 @@ void outer_product(Index rows, Index cols, const T* D, const T* panels, Index sa
           T* g = G + i * cols + c * width;
           sum.prefetch_for_write(g, cols);
           for (Index s = 0; s < samples; s += width)
-            sum.add_product(std::min(width, samples - s), D + s * rows + i * width, width, 1,
+            sum.add_product(std::min(width, samples - s), D.data() + s * D.rows() + i * width, width, 1,
                             panels + c * panel_size + s * width);
           if (valid == width) {
             if (accumulate) sum.add_rows(g, cols);

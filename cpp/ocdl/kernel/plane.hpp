@@ -78,10 +78,11 @@ class Planes {
   Index stride_ = 0;
 };
 
-/// Rows of `features` numbers become the first features of a plane; the others start at 0. The last row fills
-/// the padding: a padded lane stays finite wherever the samples do. Numbers of another type are converted.
+/// Rows of `features` numbers, `stride` apart, become the first features of a plane; the others start at 0.
+/// The last row fills the padding: a padded lane stays finite wherever the samples do. Numbers of another
+/// type are converted.
 template <class T, class S>
-void rows_to_plane(const S* rows, Index samples, Index features, const Plane<T>& plane) {
+void rows_to_plane(const S* rows, Index samples, Index features, Index stride, const Plane<T>& plane) {
   constexpr Index width = tile_width<T>;
   assert(features <= plane.rows() && tiles_for<T>(samples) <= plane.tiles());
   T* tile = plane.data();
@@ -89,33 +90,42 @@ void rows_to_plane(const S* rows, Index samples, Index features, const Plane<T>&
     const Index last = samples - 1;
     bool is_done = false;
     if constexpr (std::floating_point<T> && std::same_as<S, T>)
-      if (features == 2 && first + width <= samples) {
+      if (features == 2 && stride == 2 && first + width <= samples) {
         deinterleave(rows + first * 2, tile);
         is_done = true;
       }
     if (!is_done)
       for (Index s = 0; s < width; ++s) {
-        const S* row = rows + std::min(first + s, last) * features;
+        const S* row = rows + std::min(first + s, last) * stride;
         for (Index i = 0; i < features; ++i) tile[i * width + s] = T(row[i]);
       }
     std::fill(tile + features * width, tile + plane.tile_size(), T(0));
   }
 }
 
-/// The first `features` of each sample of a plane, as rows.
+template <class T, class S>
+void rows_to_plane(const S* rows, Index samples, Index features, const Plane<T>& plane) {
+  rows_to_plane(rows, samples, features, features, plane);
+}
+
+/// The first `features` of each sample of a plane, as rows `stride` apart.
 template <class T>
-void plane_to_rows(const Plane<const T>& plane, Index samples, Index features, T* rows) {
+void plane_to_rows(const Plane<const T>& plane, Index samples, Index features, Index stride, T* rows) {
   constexpr Index width = tile_width<T>;
   assert(features <= plane.rows() && tiles_for<T>(samples) <= plane.tiles());
   const T* tile = plane.data();
   for (Index first = 0; first < samples; first += width, tile += plane.tile_size()) {
     const Index count = std::min(width, samples - first);
-    if (features == 1)
+    if (features == 1 && stride == 1)
       rows = std::copy_n(tile, count, rows);
     else
-      for (Index s = 0; s < count; ++s, rows += features)
+      for (Index s = 0; s < count; ++s, rows += stride)
         for (Index i = 0; i < features; ++i) rows[i] = tile[i * width + s];
   }
+}
+template <class T>
+void plane_to_rows(const Plane<const T>& plane, Index samples, Index features, T* rows) {
+  plane_to_rows<T>(plane, samples, features, features, rows);
 }
 
 }  // namespace ocdl

@@ -6,7 +6,8 @@
 #include "ocdl/kernel/unrolled_product.hpp"
 #include "ocdl/parallel.hpp"
 
-/// The three products of a layer, each with the kernel that fits the shape of the matrix.
+/// The three products of a layer, each with the kernel that fits the shape of the matrix. Planes of states
+/// may have more rows than the matrix has rows or columns: those of the inputs stay as they are.
 namespace ocdl {
 
 /// Calls f<Rows, Cols>() when that shape has an unrolled kernel.
@@ -53,14 +54,15 @@ template <class T>
 void affine(const std::type_identity_t<MatrixView<const T>>& M, const std::type_identity_t<T>* bias,
             const std::type_identity_t<Plane<const T>>& Y, const Plane<T>& Z, const ThreadSlice<T>& own) {
   const Index rows = M.rows(), cols = M.cols();
-  assert(Y.rows() == cols && Z.rows() == rows && Y.tiles() == own.block_tiles &&
+  assert(Y.rows() >= cols && Z.rows() >= rows && Y.tiles() == own.block_tiles &&
          Z.tiles() == own.block_tiles);
-  const bool done = with_unrolled_shape(rows, cols, [&]<int R, int C>() {
-    unrolled::affine<R, C, T>(M.data(), bias, Y.slice(own).data(), Z.slice(own).data(), own.tiles);
-  });
+  const bool done =
+      Y.rows() == cols && Z.rows() == rows && with_unrolled_shape(rows, cols, [&]<int R, int C>() {
+        unrolled::affine<R, C, T>(M.data(), bias, Y.slice(own).data(), Z.slice(own).data(), own.tiles);
+      });
   if (done) return;
   for_part_of_product<T>(rows, own, [&](const Range& part, const Range& tiles, Index samples) {
-    panel::affine<T>(rows, cols, M.data(), bias, Y.slice(tiles).data(), Z.slice(tiles).data(), samples, part);
+    panel::affine<T>(cols, M.data(), bias, Y.slice(tiles), Z.slice(tiles), samples, part);
   });
 }
 
@@ -70,10 +72,9 @@ void add_product(const std::type_identity_t<MatrixView<const T>>& M,
                  const std::type_identity_t<Plane<const T>>& Y, const Plane<T>& Z,
                  const ThreadSlice<T>& own) {
   const Index rows = M.rows(), cols = M.cols();
-  assert(Y.rows() == cols && Z.rows() == rows);
+  assert(Y.rows() >= cols && Z.rows() >= rows);
   for_part_of_product<T>(rows, own, [&](const Range& part, const Range& tiles, Index samples) {
-    panel::affine<T>(rows, cols, M.data(), nullptr, Y.slice(tiles).data(), Z.slice(tiles).data(), samples,
-                     part, true);
+    panel::affine<T>(cols, M.data(), nullptr, Y.slice(tiles), Z.slice(tiles), samples, part, true);
   });
 }
 
@@ -84,15 +85,16 @@ void transposed_product(const std::type_identity_t<MatrixView<const T>>& M,
                         const std::type_identity_t<Plane<const T>>& D, const Plane<T>& E,
                         const ThreadSlice<T>& own, std::type_identity_t<T>* scratch) {
   const Index rows = M.rows(), cols = M.cols();
-  assert(D.rows() == rows && E.rows() == cols && D.tiles() == own.block_tiles &&
+  assert(D.rows() >= rows && E.rows() >= cols && D.tiles() == own.block_tiles &&
          E.tiles() == own.block_tiles);
-  const bool done = with_unrolled_shape(rows, cols, [&]<int R, int C>() {
-    unrolled::transposed_product<R, C, T>(M.data(), D.slice(own).data(), E.slice(own).data(), own.tiles);
-  });
+  const bool done =
+      D.rows() == rows && E.rows() == cols && with_unrolled_shape(rows, cols, [&]<int R, int C>() {
+        unrolled::transposed_product<R, C, T>(M.data(), D.slice(own).data(), E.slice(own).data(), own.tiles);
+      });
   if (done) return;
   for_part_of_product<T>(cols, own, [&](const Range& part, const Range& tiles, Index samples) {
-    panel::transposed_product<T>(rows, cols, M.data(), D.slice(tiles).data(), E.slice(tiles).data(), samples,
-                                 part, scratch);
+    panel::transposed_product<T>(rows, cols, M.data(), D.slice(tiles), E.slice(tiles), samples, part,
+                                 scratch);
   });
 }
 
@@ -102,22 +104,21 @@ void add_transposed_product(const std::type_identity_t<MatrixView<const T>>& M,
                             const std::type_identity_t<Plane<const T>>& D, const Plane<T>& E,
                             const ThreadSlice<T>& own, std::type_identity_t<T>* scratch) {
   const Index rows = M.rows(), cols = M.cols();
-  assert(D.rows() == rows && E.rows() == cols);
+  assert(D.rows() >= rows && E.rows() >= cols);
   for_part_of_product<T>(cols, own, [&](const Range& part, const Range& tiles, Index samples) {
-    panel::transposed_product<T>(rows, cols, M.data(), D.slice(tiles).data(), E.slice(tiles).data(), samples,
-                                 part, scratch, true);
+    panel::transposed_product<T>(rows, cols, M.data(), D.slice(tiles), E.slice(tiles), samples, part, scratch,
+                                 true);
   });
 }
 
 /// g = [g +] D 1, rows [mine.begin, mine.end).
 template <class T>
-void row_sums(Index rows, const T* D, Index tiles, const Range& mine, bool accumulate, T* g) {
-  constexpr Index width = tile_width<T>;
+void row_sums(const Plane<const T>& D, const Range& mine, bool accumulate, T* g) {
   for (Index i = mine.begin; i < mine.end; ++i) {
     Pack<T> left{}, right{};
-    for (Index t = 0; t < tiles; ++t) {
-      left += load(D + (t * rows + i) * width);
-      right += load(D + (t * rows + i) * width + lanes<T>);
+    for (Index t = 0; t < D.tiles(); ++t) {
+      left += load(D.lane(t, i, 0));
+      right += load(D.lane(t, i, lanes<T>));
     }
     const T total = sum_lanes<T>(left + right);
     g[i] = accumulate ? g[i] + total : total;
@@ -136,16 +137,17 @@ void outer_product(const std::type_identity_t<Plane<const T>>& D, LinearCombinat
   const Team& team = own.team;
   const Index rows = G.rows(), cols = G.cols(), tiles = own.block_tiles;
   T* const result = const_cast<T*>(G.data());
-  assert(D.rows() == rows && D.tiles() == tiles);
-  const bool done = with_unrolled_shape(rows, cols, [&]<int R, int C>() {
-    assert(team.size() == 1);  // small matrices are not worth a team
-    unrolled::outer_product<R, C, T>(D.data(), Y.result().data(), tiles, accumulate, result, g);
-  });
+  assert(D.rows() >= rows && Y.rows() >= cols && D.tiles() == tiles);
+  const bool done =
+      D.rows() == rows && Y.rows() == cols && with_unrolled_shape(rows, cols, [&]<int R, int C>() {
+        assert(team.size() == 1);  // small matrices are not worth a team
+        unrolled::outer_product<R, C, T>(D.data(), Y.result().data(), tiles, accumulate, result, g);
+      });
   if (done && probe) probe->report(false);
   if (done) return;
   const auto [first, last] = own.range();
   if constexpr (!std::floating_point<T>)
-    panel::transpose_tiles(cols, Y.result().data(), tiles, first, last, panels);
+    panel::transpose_tiles(cols, Y.result(), tiles, first, last, panels);
   else if (Y.is_plane())
     panel::transpose_tiles<true>(cols, Y, tiles, first, last, panels);
   else
@@ -154,8 +156,8 @@ void outer_product(const std::type_identity_t<Plane<const T>>& D, LinearCombinat
   const Range groups = team.share((rows + panel::kernel_rows<T> - 1) / panel::kernel_rows<T>);
   const Range part = {groups.begin * panel::kernel_rows<T>,
                       std::min(groups.end * panel::kernel_rows<T>, rows)};
-  panel::outer_product(rows, cols, D.data(), panels, own.block_samples, part, accumulate, result, probe);
-  if (g) row_sums(rows, D.data(), tiles, part, accumulate, g);
+  panel::outer_product<T>(cols, D, panels, own.block_samples, part, accumulate, result, probe);
+  if (g) row_sums<T>(D, part, accumulate, g);
   team.barrier();
 }
 /// The same with the block's plane Y.
@@ -164,7 +166,6 @@ void outer_product(const std::type_identity_t<Plane<const T>>& D, const Plane<co
                    const ThreadSlice<T>& own, bool accumulate, const std::type_identity_t<MatrixView<T>>& G,
                    std::type_identity_t<T>* g, std::type_identity_t<T>* panels,
                    FiniteProbe* probe = nullptr) {
-  assert(Y.rows() == G.cols());
   LinearCombination<T> slice(Y.slice(own));
   outer_product(D, slice, own, accumulate, G, g, panels, probe);
 }

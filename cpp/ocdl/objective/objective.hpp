@@ -162,19 +162,21 @@ void add_up_losses(const Network& net, const T* controls, const Data<S>& data, c
                    const Derivatives<T>& out, Workspace<T>& workspace, const BlockPlan& plan,
                    bool gauss_newton = false) {
   const LossCost<T, S> cost(net.outputs, data, objective.loss, data.scale(objective.mean), gauss_newton);
-  AdjointSweep<T>(net, controls, data.X.data, data.samples, {&cost}, out, workspace, plan).add_up();
+  AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost}, out, workspace, plan).add_up();
 }
 
 /// J and its derivatives: forward, losses and, where derivatives are wanted, backward, block by block.
+/// `more_cost`, unless null, adds its derivatives; its values are scaled as the losses.
 template <class T, class S>
 Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<S>& data,
                               const Objective& objective, const Derivatives<T>& derivatives,
-                              Workspace<T>& workspace, const BlockPlan& plan) {
+                              Workspace<T>& workspace, const BlockPlan& plan,
+                              const Cost<T>* more_cost = nullptr) {
   const double scale = data.scale(objective.mean);
   const LossCost<T, S> cost(net.outputs, data, objective.loss, scale);
-  Wide<T> value =
-      scale *
-      AdjointSweep<T>(net, controls, data.X.data, data.samples, {&cost}, derivatives, workspace, plan).run();
+  Wide<T> value = scale * AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost, more_cost},
+                                          derivatives, workspace, plan)
+                              .run();
   if (objective.regulariser.none()) return value;
   if (derivatives.known_finite) *derivatives.known_finite = false;
   return value + objective.regulariser.add(net, controls, derivatives.controls);
@@ -183,9 +185,9 @@ Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<
 template <class T, class S>
 Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<S>& data,
                               const Objective& objective, const Derivatives<T>& derivatives,
-                              Workspace<T>& workspace) {
+                              Workspace<T>& workspace, const Cost<T>* more_cost = nullptr) {
   return value_and_derivatives<T>(net, controls, data, objective, derivatives, workspace,
-                                  plan_blocks<T>(net, data.samples));
+                                  plan_blocks<T>(net, data.samples), more_cost);
 }
 
 template <class T, class S>
@@ -218,9 +220,10 @@ extern template class LossCost<double, double>;
 extern template class LossCost<float, float>;
 extern template double value_and_derivatives<double>(const Network&, const double*, const Data<double>&,
                                                      const Objective&, const Derivatives<double>&,
-                                                     Workspace<double>&, const BlockPlan&);
+                                                     Workspace<double>&, const BlockPlan&,
+                                                     const Cost<double>*);
 extern template double value_and_derivatives<float>(const Network&, const float*, const Data<float>&,
                                                     const Objective&, const Derivatives<float>&,
-                                                    Workspace<float>&, const BlockPlan&);
+                                                    Workspace<float>&, const BlockPlan&, const Cost<float>*);
 
 }  // namespace ocdl

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "ocdl/objective/penalties/even_steps.hpp"
+#include "ocdl/objective/penalties/group_l1.hpp"
 #include "ocdl/objective/penalties/l1.hpp"
 #include "ocdl/objective/penalties/tikhonov.hpp"
 #include "ocdl/objective/penalties/time_smoothness.hpp"
@@ -14,6 +15,7 @@ namespace ocdl {
 /// `add(net, controls, gradient)`, which returns its value and adds its gradient unless that is null.
 using Penalty = std::variant<Tikhonov,        //
                              L1,              //
+                             GroupL1,         //
                              TimeSmoothness,  //
                              EvenSteps>;
 

@@ -28,7 +28,7 @@ struct LBFGSOptions {
 ///
 /// With a penalty R it is orthant-wise (OWL-QN, Andrew and Gao 2007): the pseudo-gradient takes the place of
 /// g, the direction is set to 0 where it does not descend by itself, and the arc ends at the boundary of the
-/// orthant. The pairs are those of F.
+/// orthant. The pairs are those of F, and of what R is curved.
 template <class T>
 class LBFGS : public Method<T> {
  public:
@@ -58,7 +58,7 @@ class LBFGS : public Method<T> {
       trials += slope < 0 ? search_trials_ : 0;
       if (succeeded) {
         if (known == 0) pairs_ = 0;
-        remember(at, search_.best());
+        remember(problem, at, search_.best());
         std::swap(at, search_.best());
         return {Status::running, trials};
       }
@@ -124,7 +124,7 @@ class LBFGS : public Method<T> {
       const double slope = apply_model(problem, g.data(), d, pairs_ - known, pairs_ - 1);
       if (!searches_arc(problem)) return slope;
       reduce_to_face(problem, at, d);
-      problem.penalty().align(g.data(), d);
+      problem.penalty().align(at.controls.data(), g.data(), d);
     }
     return dot(g.data(), d, size_);
   }
@@ -189,16 +189,21 @@ class LBFGS : public Method<T> {
   }
 
   /// Keeps the pair of a step where it has positive curvature.
-  void remember(const Iterate<T>& from, const Iterate<T>& to) {
+  void remember(const TrainingProblem<T>& problem, const Iterate<T>& from, const Iterate<T>& to) {
     Pair& latest = pair(pairs_);
     T *s = latest.move, *y = latest.change;
     const T* before = pair(std::max<std::int64_t>(pairs_ - 1, 0)).move;
+    const bool is_curved = problem.penalty().is_curved();
+    if (is_curved) {
+      std::fill_n(y, size_, T(0));
+      problem.penalty().add_group_change(from.controls.data(), to.controls.data(), y);
+    }
     const auto [product, s_squared, y_squared, overlap] =
         sum_chunks<double, 4>(size_, [&](Index begin, Index end) {
           for (Index n = begin; n < end; ++n) {
             const auto i = static_cast<std::size_t>(n);
             s[n] = to.controls[i] - from.controls[i];
-            y[n] = to.gradient[i] - from.gradient[i];
+            y[n] = to.gradient[i] - from.gradient[i] + (is_curved ? y[n] : T(0));
           }
           const auto inner = [&](const T* a, const T* b) { return dot_range(a, b, begin, end); };
           return std::array{inner(s, y), inner(s, s), inner(y, y), inner(before, y)};

@@ -6,8 +6,8 @@
 #include "ocdl/evaluator/evaluator.hpp"
 #include "ocdl/kernel/linear_combination.hpp"
 #include "ocdl/optimiser/control_vector.hpp"
+#include "ocdl/optimiser/nonsmooth_penalty.hpp"
 #include "ocdl/optimiser/projection.hpp"
-#include "ocdl/optimiser/weighted_l1.hpp"
 
 namespace ocdl {
 
@@ -40,7 +40,7 @@ struct Constraints {
 template <class T>
 class TrainingProblem {
  public:
-  TrainingProblem(Evaluator<T>& evaluator, Constraints constraints, WeightedL1 penalty = {})
+  TrainingProblem(Evaluator<T>& evaluator, Constraints constraints, NonsmoothPenalty penalty = {})
       : evaluator_(evaluator),
         size_(evaluator.size()),
         constraints_(std::move(constraints)),
@@ -54,8 +54,7 @@ class TrainingProblem {
       begin = next.end;
     };
     std::vector<Range> others{constrained()};
-    for (const WeightedL1::Term& term : penalty_.terms)
-      if (term.is_variable) others.push_back(term.range);
+    for (const Range& range : penalty_.variable_ranges()) others.push_back(range);
     std::sort(others.begin(), others.end(), [](Range a, Range b) { return a.begin < b.begin; });
     for (const Range& range : others)
       if (range.size() > 0) end_range(range);
@@ -68,7 +67,7 @@ class TrainingProblem {
   Range constrained() const { return constraints_.simplex; }
   bool is_constrained() const { return !steps_.empty(); }
   /// R.
-  const WeightedL1& penalty() const { return penalty_; }
+  const NonsmoothPenalty& penalty() const { return penalty_; }
   bool is_penalised() const { return !penalty_.none(); }
   std::int64_t evaluations() const { return evaluations_; }
 
@@ -167,7 +166,7 @@ class TrainingProblem {
   Evaluator<T>& evaluator_;
   Index size_;
   Constraints constraints_;
-  WeightedL1 penalty_;
+  NonsmoothPenalty penalty_;
   std::vector<Range> plain_;          ///< controls without constraint and penalty
   std::vector<T> steps_, projected_;  ///< scratch of the projection
   std::vector<double> sorted_;

@@ -23,7 +23,7 @@ class Training {
   /// raises J lowers it by at most the fraction `min_decrease`. `seconds`: the time that other methods took
   /// before.
   Training(Evaluator<T>& evaluator, const T* controls, const MethodOptions& method, Constraints constraints,
-           double tolerance, double min_decrease = 0, double seconds = 0, WeightedL1 penalty = {})
+           double tolerance, double min_decrease = 0, double seconds = 0, NonsmoothPenalty penalty = {})
       : problem_(evaluator, std::move(constraints), std::move(penalty)),
         at_(evaluator.size()),
         method_(make_method<T>(method, problem_)),

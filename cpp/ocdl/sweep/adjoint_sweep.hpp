@@ -7,27 +7,6 @@
 
 namespace ocdl {
 
-/// Rows of data as a sweep takes them: of its scalar T, or of another one that becomes T on the way into a
-/// plane.
-template <class T>
-class SweepRows {
- public:
-  template <class S>
-  SweepRows(const S* rows)
-      : rows_(rows),
-        write_([](const void* first, Index offset, Index samples, Index features, const Plane<T>& to) {
-          rows_to_plane<T>(static_cast<const S*>(first) + offset, samples, features, to);
-        }) {}
-
-  void write(const Range& rows, Index features, const Plane<T>& plane) const {
-    write_(rows_, rows.begin * features, rows.size(), features, plane);
-  }
-
- private:
-  const void* rows_;
-  void (*write_)(const void*, Index, Index, Index, const Plane<T>&);
-};
-
 /// Begins a sum of so many samples, which may be a part of all, and unless null of their gradients.
 template <class T>
 void start_sum(const Network& net, const Shards& shards, Index samples, T* gradient,
@@ -47,13 +26,13 @@ inline bool can_check_finite_inline(const Network& net, const BlockPlan& plan, I
 template <class T>
 class AdjointSweep {
  public:
-  AdjointSweep(const Network& net, const T* controls, const SweepRows<T>& X, Index samples,
+  AdjointSweep(const Network& net, const T* controls, const SampleRows<T>& X, Index samples,
                const CostList<T>& costs, const Derivatives<T>& derivatives, Workspace<T>& workspace)
       : AdjointSweep(net, controls, X, samples, costs, derivatives, workspace,
                      plan_blocks<T>(net, samples, costs.kept_per_sample())) {}
 
   /// With another plan: the result's bits depend on the cut into blocks and shards, not on the storage.
-  AdjointSweep(const Network& net, const T* controls, const SweepRows<T>& X, Index samples,
+  AdjointSweep(const Network& net, const T* controls, const SampleRows<T>& X, Index samples,
                const CostList<T>& costs, const Derivatives<T>& derivatives, Workspace<T>& workspace,
                const BlockPlan& plan)
       : net_(net),
@@ -67,6 +46,7 @@ class AdjointSweep {
         plan_(plan),
         integrator_(net, swept_),
         costate_rows_(derivatives.costates, net, samples),
+        row_gradient_(net, derivatives.rows),
         known_finite_(out_.controls && can_check_finite_inline(net, plan, samples)) {}
 
   // Defined outside the class, so that only adjoint_sweep.cpp compiles what they call: it is most of the
@@ -83,7 +63,7 @@ class AdjointSweep {
   const Network& net_;
   const T* swept_;  ///< the controls as the sweeps take them
   Controls<const T> u_;
-  SweepRows<T> X_;
+  SampleRows<T> X_;
   Index samples_;
   CostList<T> costs_;
   Derivatives<T> out_;
@@ -91,6 +71,7 @@ class AdjointSweep {
   BlockPlan plan_;
   Integrator<T> integrator_;
   StateRows<T> costate_rows_;
+  RowGradient<T> row_gradient_;
   std::atomic<bool> known_finite_;  ///< p[0], and the gradient by what multiplies states
 
   /// Where everything stands in a worker's memory.
@@ -98,7 +79,7 @@ class AdjointSweep {
     StageMemory<T> stages;
     Index values, cost_scratch, fused_sums = 0, panels = 0, tile_dots = 0, gradient = 0;
     PlaneSlot outputs, output_cotangents, more_cotangents;
-    PlaneSlot costate, stage_cotangents, hidden_cotangent, state_cotangent, eta;
+    PlaneSlot costate, stage_cotangents, hidden_cotangent, state_cotangent, eta, input_cotangent;
 
     Memory(const AdjointSweep& sweep, BlockLayout<T>& layout)
         : stages(sweep.net_, sweep.trajectory_shape(), true, layout),
@@ -112,13 +93,15 @@ class AdjointSweep {
       more_cotangents = layout.planes(costs.output_costs() > 1, net.outputs);
       const Field<T> field = net.field<T>();
       const Index hidden_rows = net.hidden.rows;
-      costate = layout.planes(1, net.dim);
-      stage_cotangents = layout.planes(net.largest_group ? net.stages : 1, net.dim);
+      const Index rows = net.rows();
+      costate = layout.planes(1, rows);
+      stage_cotangents = layout.planes(net.largest_group ? net.stages : 1, rows);
       hidden_cotangent = layout.planes(1, hidden_rows);
-      state_cotangent = layout.planes(field.needs_state_cotangent(), net.dim);
-      eta = layout.planes(net.stages, net.dim);
+      state_cotangent = layout.planes(field.needs_state_cotangent(), rows);
+      eta = layout.planes(net.stages, rows);
+      input_cotangent = layout.planes(sweep.row_gradient_.has_inputs(), net.inputs);
       fused_sums = layout.array(net.control_stages * net.fused_sums_size<T>());
-      panels = layout.array(panel::transposed_size<T>(std::max(net.dim, hidden_rows), layout.tiles()));
+      panels = layout.array(panel::transposed_size<T>(std::max(rows, hidden_rows), layout.tiles()));
       tile_dots = layout.array(layout.tiles() * lanes<T>);
       // A team adds to the shard's sum itself; a thread with a block of its own merges one.
       if (sweep.out_.controls && !sweep.plan_.by_team) gradient = layout.array(net.control_size());
@@ -155,7 +138,7 @@ class AdjointSweep {
                               {net_, u_, task.block, task.own, trajectory, outputs, cotangents,
                                memory.values_in(task.memory), task.memory + memory.cost_scratch},
                               plan_.samples / tile_width<T>, task.plane(memory.more_cotangents));
-    if (!run_forward(task, trajectory, costs, scratch)) return;
+    if (!run_forward(task, trajectory, costs, scratch, memory)) return;
     if (outputs) read_out<T>(u_, final_state, outputs, task.own);
     costs.evaluate();
     if (out_.any()) run_backward(task, trajectory, costs, scratch, memory);
@@ -163,14 +146,15 @@ class AdjointSweep {
 
   /// Whether it came to its end.
   bool run_forward(const BlockTask<T>& task, const Trajectory<T>& trajectory, const BlockCosts<T>& costs,
-                   const StageScratch<T>& scratch) const {
-    X_.write(task.rows, net_.features, trajectory.state(0).slice(task.own));
+                   const StageScratch<T>& scratch, const Memory& memory) const {
+    X_.write_features(task.rows, trajectory.state(0).slice(task.own));
     const Index step = keeps_states() ? 1 : 0;
     for (Index j = 0; j < net_.layers; ++j) {
       if (!task.should_continue()) return false;
       const Stages<T> stages = trajectory.stages(j);
-      integrator_.step(j, trajectory.state(j * step), stages, trajectory.state((j + 1) * step), scratch,
-                       task.own);
+      const Plane<T> y = trajectory.state(j * step);
+      X_.write_inputs(task.rows, j, y.slice(task.own), memory.stages.input_changes(task));
+      integrator_.step(j, y, stages, trajectory.state((j + 1) * step), scratch, task.own);
       costs.add_layer(j, stages);
     }
     return true;
@@ -195,19 +179,22 @@ class AdjointSweep {
     FiniteProbe probe;
     for (Index j = net_.layers - 1; j >= 0; --j) {
       if (!task.should_continue()) return;
-      const Plane<const T> y = trajectory.state(j);
+      const Plane<T> y = trajectory.state(j);
       const Stages<T> stages = trajectory.stages(j);
+      X_.write_inputs(task.rows, j, y.slice(own), memory.stages.input_changes(task));
       if (trajectory.storage() == Storage::states_only)
         integrator_.evaluate_stages(j, y, stages, scratch, own);
       adjoint.step(j, y, stages, p, costs, adjoint_scratch, own, probe);
+      detail::clear_rows(own_p, net_.dim);
       costs.add_state_cotangents(j, own_p);
       costate_rows_.write(j, own_p, task.rows);
+      row_gradient_.add_layer(task.rows, j, adjoint_scratch.eta.slice(own),
+                              task.plane(memory.input_cotangent).slice(own));
     }
     costs.add_control_gradient(du);
     if (known_finite_ && (!probe.known_finite() || first_non_finite(own_p.data(), 0, own_p.size()) >= 0))
       known_finite_ = false;
-    if (out_.inputs)
-      plane_to_rows<T>(own_p, task.rows.size(), net_.features, out_.inputs + task.rows.begin * net_.features);
+    row_gradient_.write_features(task.rows, own_p);
   }
 
   /// p = W^T times the cotangents of the outputs, and the gradient of the readout; 0 where no cost has
@@ -227,6 +214,7 @@ class AdjointSweep {
     if (du)
       outer_product(cotangents, final_state, task.own, accumulate, du.W(), du.mu().data(), scratch.panels);
     transposed_product(u_.W(), cotangents, p, task.own, scratch.product);
+    detail::clear_rows(p.slice(task.own), net_.dim);
   }
 
   /// Adds a block to its shard, and a complete shard to those before it.

@@ -3,6 +3,7 @@
 #include "ocdl/sweep/blocks.hpp"
 #include "ocdl/sweep/field_controls.hpp"
 #include "ocdl/sweep/integrator.hpp"
+#include "ocdl/sweep/sample_rows.hpp"
 #include "ocdl/thread_policy.hpp"
 
 /// What the sweeps over all samples have in common: the memory of a block and the loop over blocks and
@@ -85,14 +86,21 @@ class StageMemory {
       : shape_(shape),
         samples_(layout.samples()),
         trajectory_(layout.array(Trajectory<T>::size(shape, samples_))),
-        state_(layout.planes(1, net.dim)),
+        state_(layout.planes(1, net.rows())),
+        input_changes_(layout.planes(net.inputs ? 2 : 0, net.inputs)),
+        changes_inputs_(net.changes_inputs()),
         product_size_(needs_product ? panel::scratch_size<T>() : 0),
         equations_size_(StageEquations<T>::scratch_size(net)),
         product_(layout.thread_arrays(product_size_)),
         equations_(layout.thread_arrays(equations_size_)) {}
 
   Trajectory<T> trajectory(const BlockTask<T>& task) const {
-    return {task.memory + trajectory_, shape_, samples_, task.own.block_tiles};
+    return {task.memory + trajectory_, shape_, samples_, task.own.block_tiles,
+            changes_inputs_ ? task.plane(input_changes_) : Plane<T>()};
+  }
+  /// What `SampleRows::write_inputs` takes, of this thread's slice.
+  Planes<T> input_changes(const BlockTask<T>& task) const {
+    return task.planes(input_changes_).slice(task.own);
   }
   StageScratch<T> scratch(const BlockTask<T>& task) const {
     const Index rank = task.own.team.rank();
@@ -103,7 +111,8 @@ class StageMemory {
  private:
   TrajectoryShape shape_;
   Index samples_, trajectory_;
-  PlaneSlot state_;
+  PlaneSlot state_, input_changes_;
+  bool changes_inputs_;
   Index product_size_, equations_size_, product_, equations_;
 };
 

@@ -99,7 +99,7 @@ BlockPlan plan_blocks(const Network& net, Index samples, Index kept_per_sample =
   // Of narrow states, a plane shorter than this is worse than a trajectory that leaves the core's own cache.
   constexpr Index short_plane = 512;
   const Index longest =
-      std::min(short_plane / std::max(net.dim, net.hidden.rows), stage_budget / bytes_per_sample(storage));
+      std::min(short_plane / std::max(net.rows(), net.hidden.rows), stage_budget / bytes_per_sample(storage));
   const Index least = std::max(longest / width * width, 4 * width);
   return {std::min(length_within(cache_budget, storage, least, 1024), shared), false, storage,
           Shards::of(samples)};

@@ -25,7 +25,8 @@ struct CostNeeds {
   Index scratch_size = 0;              ///< numbers for each tile
 };
 
-/// A block as a cost sees it. Planes are those of the block, of which each thread of a team reads and writes
+/// A block as a cost sees it. Planes of states have rows of the inputs behind those of the state, which count
+/// nothing. Planes are those of the block, of which each thread of a team reads and writes
 /// its slice; `scratch` and `values` begin with the first tile of the block.
 template <class T>
 struct CostBlock {

@@ -39,10 +39,11 @@ class StateCotangents : public Cost<T> {
   void add_state_cotangent(const CostBlock<T>& at, Index j, const Plane<T>& p) const override {
     if (!every_layer_ && j < at.net.layers) return;
     const Range rows = at.rows();
-    const T* row = rows_ + ((every_layer_ ? j * samples_ : 0) + rows.begin) * p.rows();
-    for (Index s = 0; s < rows.size(); ++s, row += p.rows())
-      p.tile(s / tile_width<T>).col(s % tile_width<T>) +=
-          Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>(row, p.rows());
+    const Index dim = at.net.dim;
+    const T* row = rows_ + ((every_layer_ ? j * samples_ : 0) + rows.begin) * dim;
+    for (Index s = 0; s < rows.size(); ++s, row += dim)
+      p.tile(s / tile_width<T>).col(s % tile_width<T>).head(dim) +=
+          Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>(row, dim);
   }
 
  private:

@@ -6,12 +6,12 @@ namespace ocdl {
 template <class T>
 struct Derivatives {
   T* controls = nullptr;  ///< by the controls
-  T* inputs = nullptr;    ///< by X: p[0], (samples, features)
+  T* rows = nullptr;      ///< by the rows of X, see RowGradient
   T* costates = nullptr;  ///< p, (N+1, samples, dim)
   /// Set to whether all controls and the derivatives by them are known to be finite.
   bool* known_finite = nullptr;
 
-  bool any() const { return controls || inputs || costates; }
+  bool any() const { return controls || rows || costates; }
 };
 
 }  // namespace ocdl

@@ -30,6 +30,7 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, c
   const T* swept = field_controls(net, controls, 0, workspace);
   const Integrator<T> integrator(net, swept);
   const Controls<const T> u = net.split(swept);
+  const SampleRows<T> data(net, X);
   const StateRows<T> state_rows(out.states, net, samples), final_rows(out.final_state, net, samples);
   BlockLayout<T> layout = loop.layout();
   const StageMemory<T> stage_memory(net, single_state_shape(net), net.field<T>().needs_scratch_forward(),
@@ -41,10 +42,11 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, c
     const StageScratch<T> scratch = stage_memory.scratch(task);
     const Trajectory<T> trajectory = stage_memory.trajectory(task);
     const Plane<T> y = trajectory.state(0);
-    rows_to_plane<T>(X + rows.begin * net.features, rows.size(), net.features, y.slice(own));
+    data.write_features(rows, y.slice(own));
     state_rows.write(0, y.slice(own), rows);
     for (Index j = 0; j < net.layers; ++j) {
       if (!task.should_continue()) return;
+      data.write_inputs(rows, j, y.slice(own), stage_memory.input_changes(task));
       integrator.step(j, y, trajectory.stages(0), y, scratch, own);
       state_rows.write(j + 1, y.slice(own), rows);
     }
@@ -56,8 +58,8 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, c
   });
 }
 
-/// The variational trajectory (N+1, samples, dim) along the controls' direction and the inputs' direction dX
-/// (samples, features); null pointers are zero directions.
+/// The variational trajectory (N+1, samples, dim) along the controls' direction and the direction dX of the
+/// rows of X; null pointers are zero directions.
 template <class T>
 void tangent(const Network& net, const T* controls, const T* X, Index samples, const T* direction,
              const T* dX, T* tangents, Workspace<T>& workspace) {
@@ -71,24 +73,28 @@ void tangent(const Network& net, const T* controls, const T* X, Index samples, c
   BlockLayout<T> layout = loop.layout();
   const StageMemory<T> stage_memory(net, single_state_shape(net), net.field<T>().needs_scratch_forward(),
                                     layout);
-  const PlaneSlot state = layout.planes(1, net.dim), v_stage = layout.planes(1, net.dim),
-                  k_tangents = layout.planes(net.stages, net.dim), hidden = layout.planes(2, hidden_rows),
-                  work = layout.planes(1, net.dim);
+  const SampleRows<T> data(net, X), data_direction(net, dX);
+  const Index state_rows = net.rows();
+  const PlaneSlot state = layout.planes(1, state_rows), v_stage = layout.planes(1, state_rows),
+                  k_tangents = layout.planes(net.stages, state_rows), hidden = layout.planes(2, hidden_rows),
+                  work = layout.planes(1, state_rows),
+                  input_changes = layout.planes(net.inputs ? 2 : 0, net.inputs);
 
   loop.run(layout, [&](const BlockTask<T>& task) {
     const TangentScratch<T> tangent_scratch{
-        task.plane(v_stage), task.planes(k_tangents), {task.planes(hidden), task.plane(work)}};
+        task.plane(v_stage),
+        {task.planes(k_tangents), {}, 0, net.changes_inputs() ? task.plane(input_changes) : Plane<T>()},
+        {task.planes(hidden), task.plane(work)}};
     const Trajectory<T> trajectory = stage_memory.trajectory(task);
     const Plane<T> y = trajectory.state(0), v = task.plane(state);
     const Range& rows = task.rows;
-    rows_to_plane<T>(X + rows.begin * net.features, rows.size(), net.features, y);
-    if (dX)
-      rows_to_plane<T>(dX + rows.begin * net.features, rows.size(), net.features, v);
-    else
-      std::fill_n(v.data(), v.size(), T(0));
+    data.write_features(rows, y);
+    data_direction.write_features(rows, v);
     tangent_rows.write(0, v, rows);
     for (Index j = 0; j < net.layers; ++j) {
       if (!task.should_continue()) return;
+      data.write_inputs(rows, j, y, stage_memory.input_changes(task));
+      data_direction.write_inputs(rows, j, v, task.planes(input_changes));
       sweep.step(j, y, v, trajectory.stages(0), stage_memory.scratch(task), tangent_scratch);
       tangent_rows.write(j + 1, v, rows);
     }

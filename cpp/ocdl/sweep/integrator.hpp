@@ -51,6 +51,8 @@ class Integrator {
         for (Index l = 0; l < i; ++l) sum.add(coefficient(l), stages.value(l).slice(own));
         epilogue.weight = coefficient(i);
       }
+      if (is_ready && stages.input_changes)
+        add_input_changes(net_.tableau, i, stages.slice(own.range()), scratch.state.slice(own));
       field_.evaluate(u_.at(j, i), state, stages[i], epilogue, own, scratch.product);
       is_ready = epilogue.weight != T(0);
     }

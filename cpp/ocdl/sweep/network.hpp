@@ -2,6 +2,7 @@
 
 #include <array>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@ struct NetworkOptions {
   Activation activation = Activation::tanh;
   FieldKind field_kind = FieldKind::dense;
   Index width = 0, degree = 0;  ///< of the fields that have one
+  Index inputs = 0;             ///< of the fields that take them, known numbers x(t) beside the state
+  bool linear_inputs = false;   ///< between x_j and x_(j+1) within layer j, else x_j
   bool residual = true, stage_controls = false, learns_steps = false;
   double horizon = 1;
   /// The set of the field's controls that each layer uses: 0, then the same or the next one. Empty: each
@@ -57,8 +60,9 @@ struct ScheduledGroup {
 struct Network : NetworkOptions {
   explicit Network(NetworkOptions options)
       : NetworkOptions(std::move(options)),
-        field_options(dim, activation, width, degree),
+        field_options(dim, activation, width, degree, inputs),
         hidden(field<double>().hidden()) {
+    require_inputs_to_fit();
     stages = residual ? tableau.stages() : 1;
     control_stages = stage_controls ? stages : 1;
     sets = layer_sets.empty() ? layers : layer_sets.back() + 1;
@@ -73,6 +77,13 @@ struct Network : NetworkOptions {
   Index largest_group = 0;  ///< of the stages that are solved for together; 0: the method is explicit
   std::vector<ScheduledGroup> schedule;
   std::vector<bool> live;  ///< the stages that the result depends on
+
+  /// Rows of the planes of states: the state and the inputs behind it.
+  Index rows() const { return dim + inputs; }
+  /// Numbers of a sample in the rows of X: its features, then the inputs x_0, x_1, ... of the layers.
+  Index row_size() const { return features + inputs * (layers + linear_inputs); }
+  /// Whether inputs change within a layer. A feed-forward layer takes x_j.
+  bool changes_inputs() const { return inputs > 0 && linear_inputs && residual; }
 
   bool is_live(Index stage) const { return live[static_cast<std::size_t>(stage)]; }
   Index first_live() const { return schedule.front().stages.first; }
@@ -126,9 +137,21 @@ struct Network : NetworkOptions {
   Field<T> field() const {
     return Field<T>(field_kind, field_options);
   }
-  TrajectoryShape trajectory_shape(Storage storage) const { return {dim, layers, stages, hidden, storage}; }
+  TrajectoryShape trajectory_shape(Storage storage) const {
+    return {rows(), layers, stages, hidden, storage};
+  }
 
  private:
+  void require_inputs_to_fit() const {
+    if (inputs == 0) return;
+    if (!traits_of(field_kind).takes_inputs)
+      throw std::invalid_argument("the field " + std::string(traits_of(field_kind).name) +
+                                  " takes no inputs");
+    const Vector row_sums = tableau.A().rowwise().sum();
+    if ((row_sums - tableau.c()).cwiseAbs().maxCoeff() > 1e-12)
+      throw std::invalid_argument("the tableau's c is not the sum of the rows of A, which inputs need");
+  }
+
   void add_schedule() {
     const std::vector<StageGroup> groups =
         residual ? tableau.groups() : std::vector<StageGroup>{{0, 1, false}};

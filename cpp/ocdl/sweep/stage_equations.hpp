@@ -197,9 +197,10 @@ class StageEquations {
 template <class T, class F>
 void with_stage_equations(const Network& net, const Controls<const T>& u, Index layer,
                           const StageGroup& group, const F& f) {
-  if (net.dim == 2 && group.size() == 1)
+  const bool is_planar = net.rows() == 2 && net.inputs == 0;
+  if (is_planar && group.size() == 1)
     f(StageEquations<T, 2, 1>(net, u, layer, group));
-  else if (net.dim == 2 && group.size() == 2)
+  else if (is_planar && group.size() == 2)
     f(StageEquations<T, 2, 2>(net, u, layer, group));
   else
     f(StageEquations<T>(net, u, layer, group));

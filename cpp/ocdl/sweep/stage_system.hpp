@@ -39,7 +39,8 @@ struct PackPosition {
 ///     M = I - h (a_il d_y f(y_i, u_i))_il.
 /// Where a function takes h, a lane may have one of its own, which then counts for the l of the group alone.
 ///
-/// Where they are not 0, `Dim` and `Group` are the dimension and the size of the group.
+/// Where they are not 0, `Dim` and `Group` are the dimension and the size of the group; then there are no
+/// inputs.
 template <class T, int Dim, int Group>
 class StageSystem {
  public:
@@ -60,10 +61,10 @@ class StageSystem {
       return Planes<T>({arena.allocate(stages * plane), rows, of_tiles}, plane);
     };
     Scratch s;
-    for (Planes<T>* of_state : {&s.states, &s.values}) *of_state = planes(net.dim, tiles);
+    for (Planes<T>* of_state : {&s.states, &s.values}) *of_state = planes(net.rows(), tiles);
     s.slopes = planes(net.hidden.rows, tiles);
     s.unsolved = arena.allocate(tiles * tile_width<T>);
-    for (Planes<T>* of_tile : {&s.base, &s.direction}) *of_tile = planes(net.dim, 1);
+    for (Planes<T>* of_tile : {&s.base, &s.direction}) *of_tile = planes(net.rows(), 1);
     s.matrix = arena.allocate((size + 1) * (size + 1) * lanes<T>);
     s.jacobian = arena.allocate(net.dim * net.dim * lanes<T>);
     s.x = arena.allocate((size + 1) * lanes<T>);
@@ -73,6 +74,8 @@ class StageSystem {
   const Field<T>& field() const { return field_; }
   const StageGroup& group() const { return group_; }
   Index dim() const { return Dim ? Dim : net_.dim; }
+  /// Of the planes of states.
+  Index rows() const { return Dim ? Dim : net_.rows(); }
   Index count() const { return Group ? Group : group_.size(); }
   Index size() const { return dim() * count(); }
   Pack<T> h() const { return broadcast<T>(u_.h(j_)); }
@@ -109,10 +112,10 @@ class StageSystem {
 
   /// Component r of the pack of samples at `at`, of a plane of states.
   [[gnu::always_inline]] T* entry(const Plane<T>& plane, Index r, PackPosition at) const {
-    return plane.data() + (at.tile * dim() + r) * tile_width<T> + at.lane;
+    return plane.data() + (at.tile * rows() + r) * tile_width<T> + at.lane;
   }
   [[gnu::always_inline]] const T* entry(const Plane<const T>& plane, Index r, PackPosition at) const {
-    return plane.data() + (at.tile * dim() + r) * tile_width<T> + at.lane;
+    return plane.data() + (at.tile * rows() + r) * tile_width<T> + at.lane;
   }
   /// The same of the k_i of stage i of the group.
   [[gnu::always_inline]] T* stage_value(const Stages<T>& stages, Index i, Index r, PackPosition at) const {
@@ -127,6 +130,7 @@ class StageSystem {
       for (Index l = 0; l < last; ++l)
         state.add(u_.h(j_) * T(net_.tableau.A()(group_.first + i, l)), stages.value(l));
       state.write();
+      add_input_changes(net_.tableau, group_.first + i, stages, scratch.states[i]);
     }
   }
 

@@ -8,7 +8,7 @@ namespace ocdl {
 template <class T>
 struct TangentScratch {
   Plane<T> v_stage;
-  Planes<T> k_tangents;  ///< k'_i, one for each stage
+  Stages<T> tangents;  ///< k'_i, one for each stage, and the direction of the inputs' changes
   TangentPlanes<T> field;
 };
 
@@ -37,7 +37,7 @@ class Tangent {
     const T h = net_.residual ? u_.h(j) : T(1);
     const T dh = net_.residual && w_ ? w_.h(j) : T(0);
     const auto add_stage = [&](LinearCombination<T>& sum, Index i, double coefficient) {
-      sum.add(h * T(coefficient), tangents.k_tangents[i]);
+      sum.add(h * T(coefficient), tangents.tangents.value(i));
       sum.add(dh * T(coefficient), stages.value(i));
     };
     const auto jvp = [&](const StageGroup& group, Index i) {
@@ -50,14 +50,19 @@ class Tangent {
         for (Index l = group.first; l < group.last; ++l)
           v_stage.add(dh * T(net_.tableau.A()(i, l)), stages.value(l));
       }
-      field_.jvp(u_.at(j, i), w_.at(j, i), state, stages[i], v_stage.result(), tangents.k_tangents[i],
+      if (tangents.tangents.change_inputs(net_.tableau, i)) {
+        v_stage.write();
+        add_input_changes(net_.tableau, i, tangents.tangents, tangents.v_stage);
+      }
+      field_.jvp(u_.at(j, i), w_.at(j, i), state, stages[i], v_stage.result(), tangents.tangents.value(i),
                  tangents.field, all, scratch.product);
     };
     for (const ScheduledGroup& group : net_.schedule) {
       for (Index i = group.stages.first; i < group.stages.last; ++i) jvp(group.stages, i);
       if (group.stages.is_implicit)
         with_stage_equations<T>(net_, u_, j, group.stages, [&](const auto& equations) {
-          equations.solve_linear(false, stages, tangents.k_tangents, scratch.equations, scratch.stop_token);
+          equations.solve_linear(false, stages, tangents.tangents.values, scratch.equations,
+                                 scratch.stop_token);
         });
     }
     LinearCombination<T> v_next(net_.residual ? v : Plane<T>(), v);

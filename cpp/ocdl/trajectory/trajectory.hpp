@@ -18,9 +18,10 @@ constexpr Index plane_stride(Index size) {
   return size < page ? size : size + std::max<Index>(0, apart - size % page);
 }
 
-/// What a trajectory holds: y[0..N], and of some layers the k_i with what the field keeps of each.
+/// What a trajectory holds: y[0..N] with the inputs behind them, and of some layers the k_i with what the
+/// field keeps of each.
 struct TrajectoryShape {
-  Index dim, layers, stages;
+  Index rows, layers, stages;
   HiddenPlanes hidden;
   Storage storage;
 
@@ -32,7 +33,7 @@ struct TrajectoryShape {
   Index layer_size(Index state, Index hidden_plane) const {
     return stages * (state + hidden.count * hidden_plane);
   }
-  Index numbers_per_sample() const { return size(dim, hidden.rows); }
+  Index numbers_per_sample() const { return size(rows, hidden.rows); }
 };
 
 /// What the forward sweep writes and the backward sweep reads, for one block of samples. It does not own its
@@ -40,34 +41,39 @@ struct TrajectoryShape {
 template <class T>
 class Trajectory {
  public:
-  /// `samples`: of the longest block, `tiles`: of this one.
-  Trajectory(T* memory, const TrajectoryShape& shape, Index samples, Index tiles)
+  /// `samples`: of the longest block, `tiles`: of this one. `input_changes`: see Stages, of the layer that is
+  /// swept.
+  Trajectory(T* memory, const TrajectoryShape& shape, Index samples, Index tiles,
+             const Plane<T>& input_changes = {})
       : memory_(memory),
         shape_(shape),
         tiles_(tiles),
-        state_stride_(plane_stride<T>(shape.dim * samples)),
-        hidden_stride_(plane_stride<T>(shape.hidden.rows * samples)) {}
+        state_stride_(plane_stride<T>(shape.rows * samples)),
+        hidden_stride_(plane_stride<T>(shape.hidden.rows * samples)),
+        input_changes_(input_changes) {}
 
   static Index size(const TrajectoryShape& shape, Index samples) {
-    return shape.size(plane_stride<T>(shape.dim * samples), plane_stride<T>(shape.hidden.rows * samples));
+    return shape.size(plane_stride<T>(shape.rows * samples), plane_stride<T>(shape.hidden.rows * samples));
   }
 
   Storage storage() const { return shape_.storage; }
-  Plane<T> state(Index j) const { return {memory_ + j * state_stride_, shape_.dim, tiles_}; }
+  Plane<T> state(Index j) const { return {memory_ + j * state_stride_, shape_.rows, tiles_}; }
   Stages<T> stages(Index j) const {
     T* values =
         memory_ + (shape_.layers + 1) * state_stride_ +
         (shape_.storage == Storage::all_stages ? j : 0) * shape_.layer_size(state_stride_, hidden_stride_);
     T* hidden = shape_.hidden.count ? values + shape_.stages * state_stride_ : nullptr;
-    return {{{values, shape_.dim, tiles_}, state_stride_},
+    return {{{values, shape_.rows, tiles_}, state_stride_},
             {{hidden, shape_.hidden.rows, tiles_}, hidden_stride_},
-            shape_.hidden.count};
+            shape_.hidden.count,
+            input_changes_};
   }
 
  private:
   T* memory_;
   TrajectoryShape shape_;
   Index tiles_, state_stride_, hidden_stride_;
+  Plane<T> input_changes_;
 };
 
 }  // namespace ocdl

@@ -20,6 +20,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
+from ocdl.model.inputs import refuse_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 
 __all__ = ["Certificate", "Check", "certify"]
@@ -194,6 +195,7 @@ def certify(
     >>> report.passed
     True
     """
+    refuse_inputs(net, "certify")
     objective = DEFAULT_OBJECTIVE if objective is None else objective
     case, rng = identities.Case(net, u, X, y, objective, sample_weight), random_source(random_state)
     g = case.gradient(objective)

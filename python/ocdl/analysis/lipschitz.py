@@ -50,7 +50,7 @@ def lipschitz_bound(net: Flow, u: Controls) -> float:
 
     with the coefficients A and weights w of the tableau; the bound is the product over all layers. For an implicit
     method it is infinite where the spectral radius of M is not below 1. A feed-forward layer has the factor L. The
-    outputs W y[N] + mu change at most by ``|W|_2`` times as much.
+    outputs W y[N] + mu change at most by ``|W|_2`` times as much. Inputs stay as they are.
 
     Parameters
     ----------
@@ -79,7 +79,10 @@ def lipschitz_bound(net: Flow, u: Controls) -> float:
         raise ValueError(
             f"lipschitz_bound: field={net.field!r} has no Lipschitz constant, {', '.join(_list_bounded_fields())} have"
         )
-    L = FIELD_BOUNDS[swept_as](net._swept_parts(u), ACTIVATIONS[net.activation].steepest)
+    parts = net._swept_parts(u)
+    if net.n_inputs:  # K and A have columns for the inputs behind those for the state
+        parts = {name: part[..., : net.dim] if name in ("K", "A") else part for name, part in parts.items()}
+    L = FIELD_BOUNDS[swept_as](parts, ACTIVATIONS[net.activation].steepest)
     L = L[net._sets_of(slice(None))]
     if not net.residual:
         return float(np.prod(L))

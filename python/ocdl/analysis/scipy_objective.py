@@ -30,6 +30,7 @@ class ScipyObjective:
     y : ndarray
     objective : Objective
     sample_weight : ndarray of shape (samples,) or None
+    inputs : array_like or None
         The arguments of `Network.scipy_objective`.
 
     Examples
@@ -49,6 +50,7 @@ class ScipyObjective:
     y: Any
     objective: Objective
     sample_weight: FloatArray | None
+    inputs: ArrayLike | None = None
 
     def fun(self, u: ArrayLike | Controls) -> tuple[float, FloatArray]:
         """Return J and its gradient: what ``scipy.optimize.minimize(J.fun, u0, jac=True)`` takes.
@@ -80,7 +82,12 @@ class ScipyObjective:
         (True, (38,))
         """
         J, g = self.net.value_and_grad(
-            self._controls(u, "u"), self.X, self.y, self.objective, sample_weight=self.sample_weight
+            self._controls(u, "u"),
+            self.X,
+            self.y,
+            self.objective,
+            sample_weight=self.sample_weight,
+            inputs=self.inputs,
         )
         return J, g.to_vector().astype(np.float64, copy=False)
 
@@ -190,7 +197,7 @@ class ScipyObjective:
     def _product(self, u: Controls, du: ArrayLike | Controls, curvature: str) -> FloatArray:
         direction = du if isinstance(du, Controls) else self._controls(np.ravel(du), "du")
         product = self.net._curvature_product(
-            u, self.X, self.y, self.objective, direction, self.sample_weight, curvature
+            u, self.X, self.y, self.objective, direction, self.sample_weight, curvature, self.inputs
         )
         return product.to_vector().astype(np.float64, copy=False)
 
@@ -208,6 +215,7 @@ def scipy_objective(
     objective: Objective | None = None,
     *,
     sample_weight: ArrayLike | None = None,
+    inputs: ArrayLike | None = None,
 ) -> ScipyObjective:
     """Return the objective as a function of a vector, for the optimisers and the linear algebra of SciPy.
 
@@ -219,6 +227,8 @@ def scipy_objective(
     objective : Objective, optional
         Default: ``Objective()``.
     sample_weight : array_like of shape (samples,), optional
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `Network.forward`.
         All are checked once, and not copied where they are arrays of the network's number type.
 
     Returns
@@ -251,8 +261,8 @@ def scipy_objective(
     True
     """
     objective = DEFAULT_OBJECTIVE if objective is None else objective
-    rows = net._samples(X)
+    rows = net._samples(net._joined(X, inputs))[:, : net.n_features]
     net._require_fit(objective)
     targets = objective._loss._validate_targets(y, len(rows), net.n_outputs, net.dtype)
     weights = validation.weights(sample_weight, len(rows), net.dtype, mean=objective.reduction == "mean")
-    return ScipyObjective(net, rows, targets, objective, weights)
+    return ScipyObjective(net, rows, targets, objective, weights, inputs)

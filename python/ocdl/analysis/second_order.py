@@ -24,6 +24,7 @@ def hessian_product(
     *,
     du: Controls,
     sample_weight: ArrayLike | None = None,
+    inputs: ArrayLike | None = None,
 ) -> Controls:
     """Return the Hessian of J at u times the direction `du`.
 
@@ -43,6 +44,8 @@ def hessian_product(
     du : Controls
         The direction.
     sample_weight : array_like of shape (samples,), optional
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `Network.forward`.
 
     Returns
     -------
@@ -67,7 +70,7 @@ def hessian_product(
     >>> bool(np.isclose(w.dot(Hv), v.dot(Hw), rtol=1e-12))
     True
     """
-    return net._curvature_product(u, X, y, objective, du, sample_weight, "hessian")
+    return net._curvature_product(u, X, y, objective, du, sample_weight, "hessian", inputs)
 
 
 def gauss_newton_product(
@@ -79,6 +82,7 @@ def gauss_newton_product(
     *,
     du: Controls,
     sample_weight: ArrayLike | None = None,
+    inputs: ArrayLike | None = None,
 ) -> Controls:
     """Return the Gauss-Newton matrix of J at u times the direction `du`.
 
@@ -100,6 +104,8 @@ def gauss_newton_product(
     du : Controls
         The direction.
     sample_weight : array_like of shape (samples,), optional
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `Network.forward`.
 
     Returns
     -------
@@ -123,7 +129,7 @@ def gauss_newton_product(
     >>> v.dot(net.gauss_newton_product(u, X, y, objective, du=v)) >= 0
     True
     """
-    return net._curvature_product(u, X, y, objective, du, sample_weight, "gauss_newton")
+    return net._curvature_product(u, X, y, objective, du, sample_weight, "gauss_newton", inputs)
 
 
 def hamiltonian_hessian(

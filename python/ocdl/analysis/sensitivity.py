@@ -12,6 +12,7 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
+from ocdl.model.inputs import refuse_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective, predict_class
 
 __all__ = ["MinimalPerturbation", "minimal_perturbation", "sensitivity"]
@@ -90,6 +91,7 @@ def sensitivity(net: Flow, u: Controls, X: ArrayLike, y: ArrayLike, objective: O
     >>> u = net.init(random_state=0)
     >>> most_sensitive = np.argmax(np.linalg.norm(net.sensitivity(u, X, y), axis=1))
     """
+    refuse_inputs(net, "sensitivity")
     each = replace(DEFAULT_OBJECTIVE if objective is None else objective, reduction="sum", penalties=())
     rows = net._samples(X)
     derivative = net.vjp(u, rows, output_cotangents=each.output_grad(net.predict(u, rows), y)).X
@@ -137,6 +139,7 @@ def minimal_perturbation(
     >>> net.minimal_perturbation(u, [[0.25], [-3.0]]).distance.round(5).tolist()
     [0.25, inf]
     """
+    refuse_inputs(net, "minimal_perturbation")
     rows = validation.samples(X, net.n_features, net.dtype)
     radius, tol = validation.positive(radius, "radius"), validation.positive(tol, "tol")
     steps = validation.integer(steps, "steps", minimum=1)

@@ -14,6 +14,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.model import overflow
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
+from ocdl.model.inputs import refuse_inputs
 
 __all__ = ["Stability", "stability"]
 
@@ -127,6 +128,7 @@ def stability(net: Flow, u: Controls, X: ArrayLike) -> Stability:
     layer         step       growth total growth     log norm     abscissa
         0       0.3333 ...
     """
+    refuse_inputs(net, "stability")
     if not net.residual:
         raise ValueError("stability needs a network with residual=True: a feed-forward network has no flow")
     return _measure_stability(net, u, net.forward(u, X).states)

@@ -20,11 +20,16 @@ from ocdl.network import Network
 
 
 class ArrayData(Data):
-    """Arrays of samples; `min_rows` is the least number of rows, 0 if other ranks may have all of them."""
+    """Arrays of samples, joined with their inputs.
 
-    def __init__(self, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, min_rows: int) -> None:
+    `min_rows` is the least number of rows, 0 if other ranks may have all of them.
+    """
+
+    def __init__(
+        self, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, inputs: Any, min_rows: int
+    ) -> None:
         super().__init__(net, objective)
-        self.X = validation.samples(X, net.n_features, net.dtype, minimum=min_rows)
+        self.X = net._samples(net._joined(X, inputs, min_rows), min_rows)
         self.y = objective._loss._validate_targets(y, len(self.X), net.n_outputs, net.dtype)
         is_mean = objective.reduction == "mean"
         self.sample_weight = validation.weights(

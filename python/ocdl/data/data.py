@@ -39,6 +39,10 @@ class Data(ABC):
     def is_weighted(self) -> bool:
         """Whether the samples have weights."""
 
+    def initial_states(self) -> FloatArray | None:
+        """Return where initial states that are learned begin, (samples, dim)."""
+        return None
+
     @abstractmethod
     def evaluator(self, core_objective: _core.Objective) -> _core.Evaluator:
         """Return the objective on the rows of all ranks, as an optimiser sees it."""

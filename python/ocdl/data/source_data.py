@@ -18,6 +18,7 @@ from ocdl.data.row_source import Rows
 from ocdl.distributed.ranks import Ranks
 from ocdl.distributed.row_distribution import RowDistribution, row_range
 from ocdl.model.custom_loss import select_rows
+from ocdl.model.inputs import refuse_inputs
 from ocdl.model.objective import Objective
 from ocdl.network import Network
 
@@ -33,6 +34,7 @@ class SourceData(Data):
 
     def __init__(self, net: Network, objective: Objective, source: Rows, ranks: Ranks, name: str) -> None:
         super().__init__(net, objective)
+        refuse_inputs(net, "a row source")
         self.all_rows = validation.integer_up_to(source.n_rows, f"n_rows of {name}", MAX_ROWS)
         if self.all_rows < 1:
             raise ValueError(f"{name} is empty: n_rows is {source.n_rows}, at least one sample is needed")

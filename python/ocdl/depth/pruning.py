@@ -1,4 +1,4 @@
-"""Remove layers whose time step is 0."""
+"""Remove layers whose time step is 0, and hidden units without effect."""
 
 from __future__ import annotations
 
@@ -49,8 +49,12 @@ def prune(net: SomeFlow, u: Controls) -> tuple[SomeFlow, Controls]:
     """Return a network and controls without the layers whose step is 0; the outputs are the same to the last bit.
 
     One layer is kept where all steps are 0. Shared controls are removed with the last layer that uses them. A
-    feed-forward network has no steps and is returned unchanged. `saving` counts the layers
-    beforehand.
+    feed-forward network has no steps and keeps its layers. `saving` counts the layers beforehand. A network with inputs
+    of zero hold takes those of the layers that are kept; with a linear hold it can lose no layer, because inputs go on
+    from one layer to the next.
+
+    Of the field "mlp" the hidden units go whose column of V is 0 in all layers, as `GroupL1` leaves them; one stays.
+    Outputs then agree up to roundoff, because sums have other lengths.
 
     Parameters
     ----------
@@ -76,14 +80,22 @@ def prune(net: SomeFlow, u: Controls) -> tuple[SomeFlow, Controls]:
     """
     net._vector(u)
     kept = _kept_layers(net, u)
+    if net.n_inputs and net.input_hold == "linear" and len(kept) < net.n_layers:
+        raise ValueError("prune takes networks whose inputs have input_hold='zero', or no inputs, got 'linear'")
     kept_sets, sets = kept, None
     if net.control_intervals is not None:
         kept_sets, renumbered = np.unique(np.array(net.layer_sets)[kept], return_inverse=True)
         sets = tuple(renumbered.tolist())
-    small = replace(net, n_layers=len(kept), control_intervals=sets)
+    units = _kept_units(net, u)
+    small = replace(net, n_layers=len(kept), control_intervals=sets, width=None if units is None else len(units))
     selected = {"field": kept_sets, "steps": kept if net.residual else slice(None), "readout": slice(None)}
-    parts = (values[selected[part.role]] for part, values in zip(net.parts, u.parts().values(), strict=True))
-    return small, Controls(small._layout, np.concatenate([values.ravel() for values in parts]))
+    pruned = []
+    for part, values in zip(net.parts, u.parts().values(), strict=True):
+        values = values[selected[part.role]]
+        pruned.append(
+            values if units is None or "width" not in part.axes else values.take(units, part.axes.index("width"))
+        )
+    return small, Controls(small._layout, np.concatenate([values.ravel() for values in pruned]))
 
 
 def saving(net: Flow, u: Controls) -> PruningSummary:
@@ -112,6 +124,15 @@ def saving(net: Flow, u: Controls) -> PruningSummary:
     """
     net._vector(u)
     return PruningSummary(net.n_layers, len(_kept_layers(net, u)))
+
+
+def _kept_units(net: Flow, u: Controls) -> LabelArray | None:
+    """Return the hidden units with an effect, one if there are none; None: the field has no width."""
+    if net.width is None:
+        return None
+    V = u.parts()["V"]
+    kept = np.flatnonzero(V.reshape(-1, net.width).any(axis=0))
+    return kept if len(kept) else np.array([0])
 
 
 def _kept_layers(net: Flow, u: Controls) -> LabelArray:

@@ -33,7 +33,8 @@ class Sources(NamedTuple):
 def refine(net: SomeFlow, u: Controls, factor: int = 2, *, interpolation: str = "linear") -> tuple[SomeFlow, Controls]:
     """Return a network with `factor` times as many layers on the same horizon, and controls for it.
 
-    Layer j becomes `factor` layers of step ``h[j] / factor``. Their K and b are interpolated in time; W and mu stay.
+    Layer j becomes `factor` layers of step ``h[j] / factor``. Their K and b are interpolated in time; W and mu stay. A
+    network with inputs takes them at the times of the new layers.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     tol : float
         The training has converged when the norm of the gradient is at most this.
     penalties : Penalty, sequence of Penalty or None
-        `Tikhonov`, `L1`, `TimeSmoothness`, `EvenSteps`, or several of them, in place of the prior.
+        `Tikhonov`, `L1`, `GroupL1`, `TimeSmoothness`, `EvenSteps`, or several of them, in place of the prior.
     class_weight : dict, "balanced" or None
         Weights of the classes, as in scikit-learn; "balanced" takes sample weights into account, too.
     validation_fraction : float

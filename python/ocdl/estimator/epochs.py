@@ -47,7 +47,7 @@ def run_epoch(
 ) -> tuple[Controls, AdamState]:
     """Return controls and state after one epoch over these samples."""
     X, y, weights, _ = samples
-    problem = Problem.from_arguments(Ranks(), net, X, y, objective, weights, None, (), 0.0, 0.0)
+    problem = Problem.from_arguments(Ranks(), net, X, y, objective, weights, None, None, (), 0.0, 0.0)
     training = problem.start(net._vector(u).copy(), state.adam, state.seed)
     training.start()
     training.restore(training.state() | state.averages)

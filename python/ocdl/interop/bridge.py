@@ -14,6 +14,7 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray
 from ocdl.interop import nonfinite
 from ocdl.model.controls import Part
+from ocdl.model.inputs import refuse_inputs
 from ocdl.network import Network
 
 RETURNS = ("outputs", "state", "trajectory")
@@ -59,6 +60,7 @@ class Bridge:
         net = self.net
         if not isinstance(net, Network):
             raise TypeError(f"net must be a Network, got {type(net).__name__}")
+        refuse_inputs(net, "a layer of PyTorch or JAX")
         returns = validation.choice(self.returns, "returns", RETURNS)
         parts = tuple(part for part in net.parts if returns == "outputs" or part.role != "readout")
         derived = {

@@ -12,6 +12,7 @@ from ocdl.interop.onnx_graph import Graph
 from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.fields import FIELDS
+from ocdl.model.inputs import refuse_inputs
 from ocdl.model.losses import Loss
 from ocdl.network import Network
 
@@ -46,6 +47,7 @@ def add_trajectory(graph: Graph, states: list[str]) -> str:
 
 def require_explicit(net: Network) -> None:
     """Refuse an implicit method: equations that are solved to roundoff are no formula."""
+    refuse_inputs(net, "ONNX")
     if net.residual and not net.tableau.is_explicit:
         raise ValueError(
             "ONNX takes networks with an explicit tableau, whose layers are formulas, got "

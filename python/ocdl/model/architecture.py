@@ -24,6 +24,7 @@ from ocdl.model.tableau import Tableau
 
 DEFAULT_TABLEAU = "euler"
 TIME_STEPS = ("fixed", "free", "simplex")
+INPUT_HOLDS = ("linear", "zero")
 PRESETS: dict[str, dict[str, Any]] = {
     "net": {"residual": False},
     "resnet": {"time_steps": "fixed"},
@@ -57,6 +58,8 @@ class Architecture:
     augment: int
     stage_controls: bool
     control_intervals: int | tuple[int, ...] | None
+    n_inputs: int
+    input_hold: str
     dtype: np.dtype[Any]
     _core_network: _core.Network = dataclasses.field(init=False, repr=False, compare=False)
     _layout: ControlLayout = dataclasses.field(init=False, repr=False, compare=False)
@@ -79,6 +82,7 @@ class Architecture:
             raise ValueError(
                 f"time_steps={self.time_steps!r} needs {RESIDUAL}: a feed-forward network has no steps to learn"
             )
+        self._check_inputs()
         core = _core.Network(
             features=self.n_features,
             dim=self.dim,
@@ -93,6 +97,8 @@ class Architecture:
             field=self.field,
             width=self.width or 0,
             degree=self.degree or 0,
+            inputs=self.n_inputs,
+            linear_inputs=self.n_inputs > 0 and self.input_hold == "linear",
             layer_sets=() if self.control_intervals is None else self.layer_sets,
         )
         parts = tuple(Part(name, role, tuple(axes), tuple(shape)) for name, role, axes, shape in core.parts)
@@ -110,6 +116,20 @@ class Architecture:
                 raise ValueError(
                     f"{option} belongs to field={owners[0]!r}, got {option}={given} and field={self.field!r}"
                 )
+
+    def _check_inputs(self) -> None:
+        if self.n_inputs == 0:
+            if self.input_hold != INPUT_HOLDS[0]:
+                raise ValueError(f"input_hold={self.input_hold!r} needs inputs, as in n_inputs=1, got n_inputs=0")
+            return
+        if not FIELDS[self.field].takes_inputs:
+            takers = " or ".join(f"field={name!r}" for name, field in FIELDS.items() if field.takes_inputs)
+            raise ValueError(f"n_inputs={self.n_inputs} needs {takers}, got field={self.field!r}")
+        if np.abs(self.tableau.A.sum(axis=1) - self.tableau.c).max() > 1e-12:
+            raise ValueError(
+                f"n_inputs={self.n_inputs} needs a tableau whose c is the sums of the rows of A, when its stages take "
+                f"their inputs; c of {self.tableau!r} is something else"
+            )
 
     @classmethod
     def preset(cls, architecture: str, n_features: int, n_layers: int, **overrides: Any) -> Self:
@@ -178,6 +198,11 @@ class Architecture:
         (0, 0, 0, 1, 1)
         """
         return control_intervals.layer_sets(self.control_intervals, self.n_layers)
+
+    @property
+    def _input_shape(self) -> tuple[int, int]:
+        """The shape of a sample's inputs: times and inputs."""
+        return self.n_layers + (self.input_hold == "linear"), self.n_inputs
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -375,6 +400,7 @@ class Architecture:
             ("layers", layers if self.control_intervals is None else f"{layers} in {intervals}"),
             ("state", f"{self.dim} components" + (f", {self.augment} of them extra" if self.augment else "")),
             ("field", self._field_in_words()),
+            *([("inputs", f"{self.n_inputs}, {self.input_hold} hold")] if self.n_inputs else []),
             ("steps", steps),
             ("controls", f"{self.n_controls:,} numbers of {self.dtype}"),
         ]

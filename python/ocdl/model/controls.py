@@ -108,6 +108,8 @@ class Controls:
         than the default have other parts, as `Network.parts` lists them.
     X : ndarray of shape (samples, features) or None
         Only on a gradient: the derivative with respect to the data, with ``input_grad=True``.
+    inputs : ndarray of shape (samples, layers [+ 1], inputs) or None
+        The same with respect to the inputs of a network that takes some.
 
     Examples
     --------
@@ -122,13 +124,16 @@ class Controls:
     True
     """
 
-    __slots__ = ("X", "_layout", "_vector")
+    __slots__ = ("X", "_layout", "_vector", "inputs")
     __array_ufunc__ = None  # a NumPy number times controls is our __rmul__, not an array of objects
 
-    def __init__(self, layout: ControlLayout, vector: FloatArray, X: FloatArray | None = None) -> None:
+    def __init__(
+        self, layout: ControlLayout, vector: FloatArray, X: FloatArray | None = None, inputs: FloatArray | None = None
+    ) -> None:
         self._layout = layout
         self._vector = vector
         self.X = X
+        self.inputs = inputs
 
     @classmethod
     def _add_part_property(cls, name: str) -> None:
@@ -198,7 +203,8 @@ class Controls:
         >>> bool(u.h[0] > 0)
         True
         """
-        return type(self)(self._layout, self._vector.copy(), None if self.X is None else self.X.copy())
+        by_data = (None if array is None else array.copy() for array in (self.X, self.inputs))
+        return type(self)(self._layout, self._vector.copy(), *by_data)
 
     def dot(self, other: Controls) -> float:
         """Return the inner product over all parts.
@@ -290,7 +296,7 @@ class Controls:
         return self._with_vector(-self._vector)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self._layout, self._vector, self.X))
+        return (type(self), (self._layout, self._vector, self.X, self.inputs))
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{part.name} {part.shape}" for part in self._layout.parts)

@@ -16,16 +16,18 @@ class Field(NamedTuple):
 
     `swept_as` is the field that it is after a linear map of its controls, or itself. The second half of an even state
     are the momenta of the first. `required_option` is the argument of `Network` that it needs, and the others refuse.
+    `takes_inputs`: of a network with inputs.
     """
 
     name: str
     swept_as: str
     needs_even_dim: bool
     required_option: str | None
+    takes_inputs: bool
 
 
 FIELDS = {
-    name: Field(name, swept_as, needs_even_dim, option or None)
-    for name, (swept_as, needs_even_dim, option) in _core.fields().items()
+    name: Field(name, swept_as, needs_even_dim, option or None, takes_inputs)
+    for name, (swept_as, needs_even_dim, option, takes_inputs) in _core.fields().items()
 }
 FIELDS_WITHOUT_OPTION = tuple(name for name, field in FIELDS.items() if field.required_option is None)

@@ -17,11 +17,13 @@ from ocdl.base.names import pluralise
 from ocdl.base.validation import FloatArray
 from ocdl.model import overflow
 from ocdl.model.activations import ACTIVATIONS, ALIASES
-from ocdl.model.architecture import DEFAULT_TABLEAU, TIME_STEPS, Architecture, float_dtype, method_of
+from ocdl.model.architecture import DEFAULT_TABLEAU, INPUT_HOLDS, TIME_STEPS, Architecture, float_dtype, method_of
 from ocdl.model.control_intervals import validate_control_intervals
 from ocdl.model.controls import Controls
 from ocdl.model.fields import FIELDS
+from ocdl.model.inputs import gradient_of_rows, join_direction, join_inputs, require_no_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
+from ocdl.model.penalties import GroupL1
 from ocdl.model.tableau import Tableau
 
 __all__ = ["Flow", "SomeFlow", "Trajectory"]
@@ -89,6 +91,8 @@ class Flow(Architecture):
         augment: int = 0,
         stage_controls: bool = False,
         control_intervals: int | Sequence[int] | None = None,
+        n_inputs: int = 0,
+        input_hold: str = "linear",
         dtype: DTypeLike = "float64",
     ) -> None:
         n_layers = validation.integer(n_layers, "n_layers", minimum=1)
@@ -107,10 +111,12 @@ class Flow(Architecture):
             augment=validation.integer(augment, "augment", minimum=0),
             stage_controls=validation.boolean(stage_controls, "stage_controls"),
             control_intervals=validate_control_intervals(control_intervals, n_layers),
+            n_inputs=validation.integer(n_inputs, "n_inputs", minimum=0),
+            input_hold=validation.choice(input_hold, "input_hold", INPUT_HOLDS),
             dtype=float_dtype(dtype),
         )
 
-    def forward(self, u: Controls, X: ArrayLike = LEFT_OUT) -> Trajectory:
+    def forward(self, u: Controls, X: ArrayLike = LEFT_OUT, *, inputs: ArrayLike | None = None) -> Trajectory:
         """Return the states after every layer and the outputs.
 
         From y[0] = x, filled up with zeros, layer j with stages i = 1, ..., s computes ::
@@ -122,10 +128,15 @@ class Flow(Architecture):
         layer j has those of its interval, ``net.layer_sets[j]`` in the place of j. A feed-forward layer is
         ``y[j+1] = sigma(K[j] y[j] + b[j])``. The outputs are ``W y[N] + mu``.
 
+        With inputs, f takes ``z = (y, x)``. In layer j stage i has, whatever the steps, ``x = inputs[:, j]`` or, with
+        a linear hold, ``x = (1 - c[i]) inputs[:, j] + c[i] inputs[:, j+1]``.
+
         Parameters
         ----------
         u : Controls
         X : array_like of shape (samples, features)
+        inputs : array_like of shape (samples, layers + 1, inputs) or (samples, layers, inputs), optional
+            Of a network with inputs, for a linear or a zero hold.
 
         Returns
         -------
@@ -149,14 +160,14 @@ class Flow(Architecture):
         >>> net.forward(u, [[1.0]]).states.ravel().tolist()
         [1.0, 1.5, 2.25]
         """
-        vector, X = self._vector(u), self._samples(X)
+        vector, X = self._vector(u), self._samples(self._joined(X, inputs))
         self._require_memory_for_states(len(X))
         states, outputs = self._core_network.forward(vector, X)
         if _core.first_non_finite(outputs) >= 0 or _core.first_non_finite(states) >= 0:
             overflow.report(self._core_network, vector, X)
         return Trajectory(states, outputs)
 
-    def predict(self, u: Controls, X: ArrayLike = LEFT_OUT) -> FloatArray:
+    def predict(self, u: Controls, X: ArrayLike = LEFT_OUT, *, inputs: ArrayLike | None = None) -> FloatArray:
         """Return the outputs ``W y[N] + mu``, (samples, outputs).
 
         They are those of `forward`, to the last bit, but no trajectory is stored. A network with one output decides
@@ -166,6 +177,8 @@ class Flow(Architecture):
         ----------
         u : Controls
         X : array_like of shape (samples, features)
+        inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+            As for `forward`.
 
         Returns
         -------
@@ -188,15 +201,17 @@ class Flow(Architecture):
         >>> np.array_equal(net.predict(u, X), net.forward(u, X).outputs)
         True
         """
-        return self._end(self._core_network.predict, u, X)
+        return self._predict_rows(u, self._joined(X, inputs))
 
-    def final_state(self, u: Controls, X: ArrayLike = LEFT_OUT) -> FloatArray:
+    def final_state(self, u: Controls, X: ArrayLike = LEFT_OUT, *, inputs: ArrayLike | None = None) -> FloatArray:
         """Return the states at time T, y[N], (samples, dim): the last ones of `forward`, to the last bit.
 
         Parameters
         ----------
         u : Controls
         X : array_like of shape (samples, features)
+        inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+            As for `forward`.
 
         Returns
         -------
@@ -216,7 +231,7 @@ class Flow(Architecture):
         >>> net.final_state(net.controls(K=[[[1.0]], [[1.0]]]), [[1.0], [2.0]]).tolist()
         [[2.25], [4.5]]
         """
-        return self._end(self._core_network.final_state, u, X)
+        return self._end(self._core_network.final_state, u, self._joined(X, inputs))
 
     def vjp(
         self,
@@ -225,6 +240,7 @@ class Flow(Architecture):
         *,
         output_cotangents: ArrayLike | None = None,
         state_cotangents: ArrayLike | None = None,
+        inputs: ArrayLike | None = None,
     ) -> Controls:
         """Return the vector-Jacobian product of cotangents with the derivative of the outputs and states.
 
@@ -240,11 +256,13 @@ class Flow(Architecture):
         state_cotangents : array_like of shape (samples, dim) or (layers + 1, samples, dim), optional
             For the final states, or for the states after every layer. Those of layer 0 are added to the gradient
             by X, without those of augmented components.
+        inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+            As for `forward`.
 
         Returns
         -------
         Controls
-            The gradient by the controls, and as ``.X`` that by the data; 0 for fixed steps.
+            The gradient by the controls, and as ``.X`` and ``.inputs`` that by the data; 0 for fixed steps.
 
         Raises
         ------
@@ -266,10 +284,11 @@ class Flow(Architecture):
         """
         if output_cotangents is None and state_cotangents is None:
             raise ValueError("vjp needs output_cotangents or state_cotangents, got neither")
+        X = self._joined(X, inputs)
         if isinstance(u, Controls) and u._layout is self._layout:
             found = self._core_network.vjp(u._vector, X, output_cotangents, state_cotangents, False)
             if found is not None:
-                return Controls(self._layout, found[0], found[1])
+                return gradient_of_rows(self, found[0], found[1])
         vector, X = self._vector(u), self._samples(X)
         samples = len(X)
         if output_cotangents is not None:
@@ -295,6 +314,7 @@ class Flow(Architecture):
         objective: Objective | None = None,
         *,
         sample_weight: ArrayLike | None = None,
+        inputs: ArrayLike | None = None,
     ) -> float:
         """Return the objective J(u).
 
@@ -309,6 +329,8 @@ class Flow(Architecture):
             Default: ``Objective()``.
         sample_weight : array_like of shape (samples,), optional
             Weights of the samples' losses, not negative.
+        inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+            As for `forward`.
 
         Returns
         -------
@@ -332,6 +354,7 @@ class Flow(Architecture):
         True
         """
         objective = DEFAULT_OBJECTIVE if objective is None else objective
+        X = self._joined(X, inputs)
         if self._core_may_try(u, objective):
             found = objective._core_objective.value(self._core_network, u._vector, X, y, sample_weight)
             if found is not None:
@@ -340,7 +363,9 @@ class Flow(Architecture):
         if not objective._loss.is_custom:
             J = objective._core_objective.value(self._core_network, vector, X, targets, weights)
         else:
-            J, _ = objective._on_samples(targets, weights, len(X)).value_and_grad(self.predict(u, X))
+            J, _ = objective._on_samples(targets, weights, len(X)).value_and_grad(
+                self._end(self._core_network.predict, u, X)
+            )
             J += objective._core_objective.penalty(self._core_network, vector)[0]
         if J is None or not math.isfinite(J):
             overflow.report(self._core_network, vector, X)
@@ -354,6 +379,7 @@ class Flow(Architecture):
         objective: Objective | None = None,
         *,
         sample_weight: ArrayLike | None = None,
+        inputs: ArrayLike | None = None,
         input_grad: bool = False,
     ) -> tuple[float, Controls]:
         """Return J(u) and its exact gradient, by one forward and one adjoint sweep.
@@ -369,8 +395,11 @@ class Flow(Architecture):
         objective : Objective, optional
             Default: ``Objective()``.
         sample_weight : array_like of shape (samples,), optional
+        inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+            As for `forward`.
         input_grad : bool
-            Whether the gradient has an attribute ``X``, the derivative with respect to the data.
+            Whether the gradient has an attribute ``X``, the derivative with respect to the data, and of a network with
+            inputs ``inputs``, that with respect to these.
 
         Returns
         -------
@@ -398,6 +427,7 @@ class Flow(Architecture):
         """
         found = None
         objective = DEFAULT_OBJECTIVE if objective is None else objective
+        X = self._joined(X, inputs)
         if self._core_may_try(u, objective):
             found = objective._core_objective.value_and_grad(
                 self._core_network, u._vector, X, y, sample_weight, input_grad
@@ -412,8 +442,8 @@ class Flow(Architecture):
             )
             if found is None:
                 overflow.report(self._core_network, vector, X)
-        J, gradient, input_gradient = found
-        return J, Controls(self._layout, gradient, input_gradient)
+        J, gradient, row_gradient = found
+        return J, gradient_of_rows(self, gradient, row_gradient)
 
     def adjoint(
         self,
@@ -423,6 +453,7 @@ class Flow(Architecture):
         objective: Objective | None = None,
         *,
         sample_weight: ArrayLike | None = None,
+        inputs: ArrayLike | None = None,
     ) -> FloatArray:
         """Return the costates p[j] = dJ/dy[j] of all samples, (layers + 1, samples, dim).
 
@@ -444,6 +475,8 @@ class Flow(Architecture):
         objective : Objective, optional
             Default: ``Objective()``.
         sample_weight : array_like of shape (samples,), optional
+        inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+            As for `forward`.
 
         Returns
         -------
@@ -468,17 +501,27 @@ class Flow(Architecture):
         True
         """
         objective = DEFAULT_OBJECTIVE if objective is None else objective
-        vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
+        vector, X, targets, weights = self._problem(u, self._joined(X, inputs), y, objective, sample_weight)
         self._require_memory_for_states(len(X))
         if objective._loss.is_custom:
-            _, gradient = objective._on_samples(targets, weights, len(X)).value_and_grad(self.predict(u, X))
+            outputs = self._predict_rows(u, X)
+            _, gradient = objective._on_samples(targets, weights, len(X)).value_and_grad(outputs)
             return cast(FloatArray, self._vjp(vector, X, gradient, None, with_costates=True)[1])
         costates = objective._core_objective.adjoint(self._core_network, vector, X, targets, weights)
         if _core.first_non_finite(costates) >= 0:
             overflow.report(self._core_network, vector, X)
         return costates
 
-    def tangent(self, u: Controls, X: ArrayLike, du: Controls | None = None, dX: ArrayLike | None = None) -> FloatArray:
+    def tangent(
+        self,
+        u: Controls,
+        X: ArrayLike,
+        du: Controls | None = None,
+        dX: ArrayLike | None = None,
+        *,
+        inputs: ArrayLike | None = None,
+        dinputs: ArrayLike | None = None,
+    ) -> FloatArray:
         """Return the derivative v[j] of the states y[j] along a direction, (layers + 1, samples, dim).
 
         From v[0] = dX, filled up with zeros, layer j differentiates the formulas of `forward` ::
@@ -495,6 +538,8 @@ class Flow(Architecture):
             The direction of the controls; none: 0. On a network with fixed steps its part h counts, too.
         dX : array_like of shape (samples, features), optional
             The direction of the data; none: 0.
+        inputs, dinputs : array_like of shape (samples, layers [+ 1], inputs), optional
+            As for `forward`, and their direction; none: 0.
 
         Returns
         -------
@@ -519,18 +564,25 @@ class Flow(Architecture):
         >>> np.allclose(products, products[0], rtol=1e-13)
         True
         """
-        vector, X = self._vector(u), self._samples(X)
+        vector, X = self._vector(u), self._samples(self._joined(X, inputs))
         direction = None if du is None else self._vector(du, "du")
-        input_direction = None
-        if dX is not None:
-            input_direction = validation.samples(dX, self.n_features, self.dtype, "dX")
-            if len(input_direction) != len(X):
-                raise ValueError(f"dX has {pluralise(len(input_direction), 'sample')} but X has {len(X)}")
+        row_direction = self._row_direction(dX, dinputs, len(X))
         self._require_memory_for_states(len(X))
-        tangents = self._core_network.tangent(vector, X, direction, input_direction)
+        tangents = self._core_network.tangent(vector, X, direction, row_direction)
         if _core.first_non_finite(tangents) >= 0:
             overflow.report(self._core_network, vector, X)
         return tangents
+
+    def _row_direction(self, dX: ArrayLike | None, dinputs: ArrayLike | None, samples: int) -> FloatArray | None:
+        """Return the direction of the rows that `_joined` makes; None: 0."""
+        if self.n_inputs:
+            direction = join_direction(self, samples, dX, dinputs)
+        else:
+            require_no_inputs(dinputs, "dinputs")
+            direction = None if dX is None else validation.samples(dX, self.n_features, self.dtype, "dX")
+        if direction is not None and len(direction) != samples:
+            raise ValueError(f"dX has {pluralise(len(direction), 'sample')} but X has {samples}")
+        return direction
 
     def _curvature_product(
         self,
@@ -541,10 +593,11 @@ class Flow(Architecture):
         du: Controls,
         sample_weight: ArrayLike | None,
         curvature: str,
+        inputs: ArrayLike | None = None,
     ) -> Controls:
         """Return the Hessian or the Gauss-Newton matrix times `du`; in float64, whatever the network's numbers are."""
         objective = DEFAULT_OBJECTIVE if objective is None else objective
-        vector, rows, targets, weights = self._problem(u, X, y, objective, sample_weight)
+        vector, rows, targets, weights = self._problem(u, self._joined(X, inputs), y, objective, sample_weight)
         objective._require_second_derivatives()
         direction = self._vector(du, "du")
         product = objective._core_objective.curvature_product(
@@ -573,8 +626,8 @@ class Flow(Architecture):
         found = self._core_network.vjp(vector, X, output_cotangents, state_cotangents, with_costates)
         if found is None:
             overflow.report(self._core_network, vector, X)
-        gradient, input_gradient, costates = found
-        return Controls(self._layout, gradient, input_gradient), costates
+        gradient, row_gradient, costates = found
+        return gradient_of_rows(self, gradient, row_gradient), costates
 
     def _end(self, sweep: Callable[[Any, Any], FloatArray | None], u: Controls, X: ArrayLike) -> FloatArray:
         """Return what a function of the core finds at the end of the flow.
@@ -592,6 +645,10 @@ class Flow(Architecture):
             overflow.report(self._core_network, vector, rows)
         return found
 
+    def _predict_rows(self, u: Controls, X: ArrayLike) -> FloatArray:
+        """Return the outputs of samples that have been joined with their inputs."""
+        return self._end(self._core_network.predict, u, X)
+
     def _custom_value_and_grad(
         self,
         vector: FloatArray,
@@ -602,14 +659,14 @@ class Flow(Architecture):
         input_grad: bool,
     ) -> tuple[float, Controls]:
         """Return J and its gradient for a custom loss."""
-        outputs = self.predict(Controls(self._layout, vector), X)
+        outputs = self._predict_rows(Controls(self._layout, vector), X)
         J, output_gradient = objective._on_samples(targets, weights, len(X)).value_and_grad(outputs)
         g = self._vjp(vector, X, output_gradient, None)[0]
         penalty, penalty_gradient = objective._core_objective.penalty(self._core_network, vector)
         J, total = J + penalty, g._vector + penalty_gradient
         if not math.isfinite(J) or _core.first_non_finite(total) >= 0:
             overflow.report(self._core_network, vector, X)
-        return J, Controls(self._layout, total, g.X if input_grad else None)
+        return J, Controls(self._layout, total, *((g.X, g.inputs) if input_grad else ()))
 
     def _core_may_try(self, u: object, objective: object) -> bool:
         """Whether the core can check the other arguments itself, as in `_end`, given the controls and the loss."""
@@ -627,20 +684,28 @@ class Flow(Architecture):
             {"states": states},
         )
 
-    def _samples(self, X: ArrayLike) -> FloatArray:
-        if X is LEFT_OUT:
-            raise TypeError("X is missing: the controls come first, the samples second, as in net.predict(u, X)")
-        return validation.samples(X, self.n_features, self.dtype)
+    def _joined(self, X: ArrayLike, inputs: ArrayLike | None, minimum: int = 1) -> ArrayLike:
+        """Return the samples with their inputs, see `join_inputs`; X itself, unchecked, if the network takes none."""
+        if self.n_inputs:
+            _require_samples(X)
+            return join_inputs(self, X, inputs, minimum=minimum)
+        require_no_inputs(inputs)
+        return X
+
+    def _samples(self, X: ArrayLike, minimum: int = 1) -> FloatArray:
+        """Return samples that have been joined with their inputs."""
+        _require_samples(X)
+        return validation.samples(X, self._core_network.row_size, self.dtype, minimum=minimum)
 
     def _problem(
         self, u: Controls, X: ArrayLike, y: Any, objective: Objective, sample_weight: ArrayLike | None, minimum: int = 1
     ) -> tuple[FloatArray, FloatArray, Any, FloatArray | None]:
-        """Return vector, samples, targets and weights as the core takes them; errors name what does not fit.
+        """Return vector, joined samples, targets and weights as the core takes them; errors name what does not fit.
 
         `minimum`: how many samples there have to be; 0 where they are a part of all.
         """
         self._require_fit(objective)
-        vector, rows = self._vector(u), validation.samples(X, self.n_features, self.dtype, minimum=minimum)
+        vector, rows = self._vector(u), self._samples(X, minimum)
         targets = objective._loss._validate_targets(y, len(rows), self.n_outputs, self.dtype)
         is_mean = objective.reduction == "mean"
         weights = validation.weights(sample_weight, len(rows), self.dtype, are_all=minimum > 0, mean=is_mean)
@@ -657,6 +722,13 @@ class Flow(Architecture):
                     raise ValueError(
                         f"penalties: {penalty!r} names the part {part!r}; the parts of this network are {known}"
                     )
+            if isinstance(penalty, GroupL1):
+                penalty._require_fit({part.name: part for part in self.parts})
+
+
+def _require_samples(X: ArrayLike) -> None:
+    if X is LEFT_OUT:
+        raise TypeError("X is missing: the controls come first, the samples second, as in net.predict(u, X)")
 
 
 SomeFlow = TypeVar("SomeFlow", bound=Flow)

@@ -16,7 +16,7 @@ from ocdl.base.keywords import known_keywords
 from ocdl.base.validation import FloatArray
 from ocdl.model.custom_loss import CallbackLoss, LossOnSamples
 from ocdl.model.losses import ALIASES, LOSSES, CustomLoss, Loss, Squared
-from ocdl.model.penalties import Penalty, penalties_to_list, validate_penalties
+from ocdl.model.penalties import GroupL1, Penalty, penalties_to_list, validate_penalties
 
 __all__ = ["Objective"]
 
@@ -43,7 +43,7 @@ class Objective:
     reduction : {"mean", "sum"}
         How the losses of the samples are combined; with sample weights the mean divides by their sum.
     penalties : Penalty or sequence of Penalty, optional
-        The penalties R(u) that are added: `Tikhonov`, `L1`, `TimeSmoothness`, `EvenSteps`.
+        The penalties R(u) that are added: `Tikhonov`, `L1`, `GroupL1`, `TimeSmoothness`, `EvenSteps`.
 
     Attributes
     ----------
@@ -202,7 +202,11 @@ class Objective:
     def _core_objective(self) -> _core.Objective:
         """The objective of the core; for a custom loss only its penalties are used."""
         loss = Squared() if self._loss.is_custom else self._loss
-        penalties = [(penalty.name, penalty.weight, penalty.parts) for penalty in self.penalties if penalty.weight > 0]
+        penalties = [
+            (penalty.name, penalty.weight, penalty.parts, penalty.axis if isinstance(penalty, GroupL1) else "")
+            for penalty in self.penalties
+            if penalty.weight > 0
+        ]
         return _core.Objective(loss.name, loss.parameters(), self.reduction == "mean", penalties)
 
     def __getstate__(self) -> dict[str, Any]:

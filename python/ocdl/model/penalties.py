@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ocdl import _core
 from ocdl.base import validation
+from ocdl.model.controls import Part
 
-__all__ = ["L1", "EvenSteps", "Penalty", "Tikhonov", "TimeSmoothness"]
+__all__ = ["L1", "EvenSteps", "GroupL1", "Penalty", "Tikhonov", "TimeSmoothness"]
 
 _NONSMOOTH = _core.penalties()  # by name
 
@@ -49,7 +50,7 @@ class Penalty:
         cls.is_nonsmooth = _NONSMOOTH[cls.name]
 
     def __init__(self) -> None:
-        raise TypeError("Penalty is a base class: create one of Tikhonov, L1, TimeSmoothness and EvenSteps")
+        raise TypeError("Penalty is a base class: create one of Tikhonov, L1, GroupL1, TimeSmoothness and EvenSteps")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weight", validation.not_negative(self.weight, "weight"))
@@ -140,6 +141,64 @@ class L1(Penalty):
 
 
 @dataclass(frozen=True, repr=False)
+class GroupL1(Penalty):
+    """The penalty ``weight * sum_j |u_j|_2`` of groups of controls, which makes whole groups exactly 0.
+
+    Group j has the entries with index j on one axis of all given parts, in every layer. With ``parts=("K", "W")`` and
+    ``axis="dim"`` it is column j of K and W: how feature j enters. With ``parts=("K", "b", "V")`` and ``axis="width"``
+    of the field "mlp" it is hidden unit j, which `Network.prune` removes. Methods take it as `L1`.
+
+    Parameters
+    ----------
+    weight : float
+        Not negative.
+    parts : collection of str
+        Parts of the controls that have the axis, at the same length.
+    axis : str
+        The name of an axis, as ``net.parts`` has them; of two with this name the last one counts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `weight` is not a finite number, or negative, `parts` names none, or `axis` is no name.
+
+    Examples
+    --------
+    >>> import numpy as np, ocdl
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> net = ocdl.Network(4, 3)  # only two of four features matter
+    >>> objective = ocdl.Objective("cross_entropy", penalties=ocdl.GroupL1(0.01, ("K", "W"), "dim"))
+    >>> r = ocdl.train(net, net.init(0), X, X[:, 0] > X[:, 1] ** 2, objective=objective, max_iter=500)
+    >>> [bool(np.any(r.controls.K[:, :, j])) for j in range(4)]
+    [True, True, False, False]
+    """
+
+    name = "group_l1"
+    weight: float
+    parts: Sequence[str] = field()  # without the default of the base class
+    axis: str = field()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validation.text(self.axis, "axis")
+
+    def __repr__(self) -> str:
+        return f"GroupL1({self.weight!r}, {self.parts!r}, {self.axis!r})"
+
+    def _require_fit(self, parts: Mapping[str, Part]) -> None:
+        """Raise if one of the parts lacks the axis, or two have it at different lengths."""
+        lengths = {}
+        for name in self.parts:
+            axes = parts[name].axes
+            if self.axis not in axes:
+                raise ValueError(f"penalties: {self!r} groups by the axis {self.axis!r}, but {name} has {axes}")
+            lengths[name] = dict(zip(axes, parts[name].shape, strict=True))[self.axis]
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"penalties: {self!r} groups by an axis of different lengths: {lengths}")
+
+
+@dataclass(frozen=True, repr=False)
 class TimeSmoothness(Penalty):
     """The penalty ``weight / 2 * N/T * sum_j |(K, b)[j+1] - (K, b)[j]|^2`` on a network of N layers.
 
@@ -201,7 +260,7 @@ class EvenSteps(Penalty):
     weight: float
 
 
-PENALTIES: dict[str, type[Penalty]] = {kind.name: kind for kind in (Tikhonov, L1, TimeSmoothness, EvenSteps)}
+PENALTIES: dict[str, type[Penalty]] = {kind.name: kind for kind in (Tikhonov, L1, GroupL1, TimeSmoothness, EvenSteps)}
 
 
 def validate_penalties(penalties: Penalty | Iterable[Penalty] | None) -> tuple[Penalty, ...]:
@@ -222,16 +281,26 @@ def validate_penalties(penalties: Penalty | Iterable[Penalty] | None) -> tuple[P
 
 
 def penalties_to_list(penalties: Iterable[Penalty]) -> list[list[Any]]:
-    """Return the penalties as JSON can hold them, each as [name, weight, parts]."""
-    return [[penalty.name, penalty.weight, penalty.parts and list(penalty.parts)] for penalty in penalties]
+    """Return the penalties as JSON can hold them, each as [name, weight, parts], and of groups the axis."""
+    return [
+        [
+            penalty.name,
+            penalty.weight,
+            penalty.parts and list(penalty.parts),
+            *([penalty.axis] if isinstance(penalty, GroupL1) else []),
+        ]
+        for penalty in penalties
+    ]
 
 
 def penalties_from_list(stored: Any) -> tuple[Penalty, ...]:
     """Return the penalties of `penalties_to_list`; ValueError or TypeError if it is no such list."""
-    if not isinstance(stored, list) or not all(isinstance(penalty, list) and len(penalty) == 3 for penalty in stored):
+    if not isinstance(stored, list) or not all(
+        isinstance(penalty, list) and 3 <= len(penalty) <= 4 for penalty in stored
+    ):
         raise ValueError(f"penalties are stored as a list of [name, weight, parts], got {stored!r:.80}")
     penalties = []
-    for name, weight, parts in stored:
+    for name, weight, parts, *axis in stored:
         kind: Any = PENALTIES[validation.choice(name, "the name of a penalty", PENALTIES)]
-        penalties.append(kind(weight, *([] if parts is None else [parts])))
+        penalties.append(kind(weight, *([] if parts is None else [parts]), *axis))
     return tuple(penalties)

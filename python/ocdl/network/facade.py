@@ -69,15 +69,22 @@ class Network(Flow):
         How many sets (K, b) there are, n <= N: layer j uses set ``floor(j n / N)``, and gradients add up over the
         layers of a set. None: one for each layer; 1: a field that does not change in time. A sequence names the set of
         each layer: 0, then the same or the next one, as `prune` and `refine` leave them.
+    n_inputs : int
+        Known numbers x(t) that the field takes beside the state, ``f(y, x)``: forces, temperatures, settings. Methods
+        that take samples X take them as ``inputs``. The fields "mlp" and "polynomial" have them, behind the state: K, A
+        and the monomials are those of ``z = (y, x)``.
+    input_hold : {"linear", "zero"}
+        How inputs go on within a layer: from those of layer j to those of layer j + 1, or constant. `inputs` has the
+        shape (samples, layers + 1, n_inputs) or (samples, layers, n_inputs).
     dtype : {"float64", "float32"}
         The number type of controls, data and results.
 
     Attributes
     ----------
-    n_features, n_layers, n_outputs, augment : int
+    n_features, n_layers, n_outputs, augment, n_inputs : int
     residual, stage_controls : bool
     control_intervals : int, tuple of int or None
-    field, activation, time_steps : str
+    field, activation, time_steps, input_hold : str
     width, degree : int or None
     horizon : float
     tableau : Tableau
@@ -109,6 +116,15 @@ class Network(Flow):
     >>> net = ocdl.Network(2, 10, field="mlp", width=50, tableau="kutta4", control_intervals=1)
     >>> {name: part.shape for name, part in net.init(random_state=0).parts().items() if name in "KbVAc"}
     {'K': (1, 50, 2), 'b': (1, 50), 'V': (1, 2, 50), 'A': (1, 2, 2), 'c': (1, 2)}
+
+    Inputs, here the force on an oscillator y'' = -y + x, and the gradient by them:
+
+    >>> net = ocdl.Network(2, 20, field="polynomial", degree=1, tableau="kutta4", control_intervals=1, n_inputs=1)
+    >>> u = net.controls(C=[[[0, 0, 1, 0], [0, -1, 0, 1]]], W=[[1, 0]])
+    >>> force = np.sin(np.linspace(0, 1, 21)).reshape(1, 21, 1)
+    >>> J, g = net.value_and_grad(u, [[1.0, 0.0]], [1], inputs=force, input_grad=True)
+    >>> g.inputs.shape
+    (1, 21, 1)
 
     Layers that share controls:
 

@@ -111,18 +111,20 @@ def network_to_dict(net: Network) -> dict[str, Any]:
     """Return the arguments that make the network, for JSON: the tableau by its coefficients, the dtype by its name.
 
     Where layers share controls it has the set of each layer; else it has none, as files by the playground. Width and
-    degree are there for the fields that have one.
+    degree are there for the fields that have one, what concerns inputs for networks that take some.
     """
     arguments = net._arguments() | {"tableau": tableau_to_dict(net.tableau), "dtype": net.dtype.name}
     if arguments.pop("control_intervals") is not None:
         arguments["control_intervals"] = list(net.layer_sets)
+    if not net.n_inputs:
+        del arguments["n_inputs"], arguments["input_hold"]
     return {name: value for name, value in arguments.items() if name not in FIELD_OPTIONS or value is not None}
 
 
 def network_from_dict(d: object) -> Network:
     """Return the network of `network_to_dict`, or raise a ValueError that says what is wrong; allocates no controls."""
     names = [field.name for field in dataclasses.fields(Architecture) if field.init]
-    for optional in ("control_intervals", *FIELD_OPTIONS):
+    for optional in ("control_intervals", "n_inputs", "input_hold", *FIELD_OPTIONS):
         if not isinstance(d, dict) or optional not in d:
             names.remove(optional)
     arguments = require_keys(d, "the network", names)

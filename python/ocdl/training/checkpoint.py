@@ -98,6 +98,7 @@ def fingerprint(problem: Problem, optimiser: Optimiser | Chain) -> dict[str, Any
         "objective": problem.objective._to_dict(),
         "optimiser": optimisers.to_dict(optimiser),
         "freeze": list(problem.frozen),
+        "initial_states": None if problem.initial_states is None else problem.initial_states._to_dict(),
         "data": problem.data.digest(problem.ranks),
     }
 
@@ -224,7 +225,7 @@ def _unpack(session: Session, description: dict[str, Any], arrays: dict[str, Any
         Evaluated(int(i), float(a), float(vl), float(va), h) for i, a, vl, va, h in zip(*columns, strict=True)
     ]
     if "best.controls" in arrays:
-        shape = (problem.net.n_controls,)
+        shape = state["controls"].shape
         controls = validation.array_of_shape(
             arrays["best.controls"], "best.controls", shape, "(n_controls,)", problem.net.dtype
         )

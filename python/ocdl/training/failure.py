@@ -172,7 +172,7 @@ def _gradient_norms_where_wrong(session: Session) -> FloatArray | None:
     if not len(X):
         return np.zeros(0)
     try:
-        outputs = problem.net.predict(session.controls, X)
+        outputs = problem.net._predict_rows(session.controls, X)
         gradients = replace(problem.objective, reduction="sum").output_grad(outputs, y)
     except FloatingPointError:
         return None

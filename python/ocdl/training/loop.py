@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ocdl.base import memory
@@ -16,6 +17,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.data.row_source import Rows
 from ocdl.distributed.ranks import join_ranks
 from ocdl.model.controls import Controls
+from ocdl.model.initial_states import InitialStates
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.network import Network
 from ocdl.storage.container import FilePath
@@ -74,7 +76,9 @@ def train(
     tol: float = 1e-10,
     rtol: float = 0.0,
     sample_weight: ArrayLike | None = None,
+    inputs: ArrayLike | None = None,
     freeze: Iterable[str] = (),
+    initial_states: InitialStates | None = None,
     validation: tuple[ArrayLike, Any] | Rows | Validation | None = None,
     eval_every: int | Sequence[int] = 50,
     checkpoint: FilePath | Checkpoint | None = None,
@@ -112,8 +116,12 @@ def train(
         The training ends when an iteration lowers the loss by at most this fraction of it; 0: never. Not checked with
         optimisers whose loss may rise (`Adam`, `GradientDescent`).
     sample_weight : array_like of shape (samples,), optional
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `Network.forward`, of a network with inputs.
     freeze : collection of {"K", "b", "h", "W", "mu"}
         Parts of the controls that stay as they are. The fixed classifier of the paper is ``freeze=("W", "mu")``.
+    initial_states : InitialStates, optional
+        Learn the state that each sample starts from, too; `Result.initial_states` has them.
     validation : (X, y), RowSource or Validation, optional
         Data on which loss and score are evaluated, as often as `eval_every` says. `Validation` has weights and early
         stopping as well.
@@ -171,9 +179,15 @@ def train(
         progress = checks.boolean(progress, "progress")
         net._require_fit(objective)
         vector = _start_of(net, u)
-        problem = Problem.from_arguments(ranks, net, X, y, objective, sample_weight, held_out, freeze, tol, rtol)
+        problem = Problem.from_arguments(
+            ranks, net, X, y, objective, sample_weight, inputs, held_out, freeze, tol, rtol, initial_states
+        )
         stages = stages_of(optimiser)
-        require_memory(net, len(problem.data), [method for method, _ in stages])
+        states = problem.data.initial_states()
+        if states is not None:
+            _require_all_samples(method for method, _ in stages)
+            vector = np.concatenate([vector, states.ravel()])
+        require_memory(net, len(problem.data), [method for method, _ in stages], len(vector))
         if any(isinstance(method, NewtonCG) for method, _ in stages):
             objective._require_second_derivatives()
             _require_smooth(objective)
@@ -202,6 +216,16 @@ def _start_of(net: Network, u: Controls) -> FloatArray:
     return start._vector
 
 
+def _require_all_samples(methods: Iterable[Optimiser]) -> None:
+    """Raise if initial states cannot be learned with a method."""
+    for method in methods:
+        if isinstance(method, NewtonCG) or getattr(method, "batch_size", None) is not None:
+            raise ValueError(
+                f"initial_states cannot be learned with {method!r:.80}: choose LBFGS, Backtracking, Armijo, "
+                "GradientDescent, or Adam without batch_size"
+            )
+
+
 def _require_smooth(objective: Objective) -> None:
     """Raise if a penalty has no second derivatives."""
     if objective._nonsmooth_penalties:
@@ -223,9 +247,12 @@ def _require_no_l1_on_simplex(problem: Problem) -> None:
             )
 
 
-def require_memory(net: Network, samples: int, methods: Sequence[Optimiser]) -> None:
-    """Raise a MemoryError if the training does not fit into memory, before anything is allocated."""
-    size = net.n_controls * float(net.dtype.itemsize)
+def require_memory(net: Network, samples: int, methods: Sequence[Optimiser], n_variables: int | None = None) -> None:
+    """Raise a MemoryError if the training does not fit into memory, before anything is allocated.
+
+    `n_variables`: the controls and what is learned beside them.
+    """
+    size = (n_variables or net.n_controls) * float(net.dtype.itemsize)
     largest = max(methods, key=lambda method: method._vectors)
     single = net.dtype.itemsize == 4
     memory.require_memory(
@@ -289,7 +316,7 @@ def _iterate(
 
 def _result(session: Session, status: Status, patience: int | None) -> Result:
     last = None if status is Status.INTERRUPTED else session.last_evaluation()
-    history, controls, best = session.history(last), session.controls, session.best
+    history, vector, best = session.history(last), session.core.controls(), session.best
     status = diagnose(collect_evidence(session, history, status)).status
     unsolved = session.find_unsolved_stages() if status in (Status.LINE_SEARCH_FAILED, Status.NOT_FINITE) else None
     if unsolved is not None:
@@ -300,6 +327,7 @@ def _result(session: Session, status: Status, patience: int | None) -> Result:
         f"after {pluralise(session.iteration, 'iteration')} and {pluralise(session.n_evals, 'evaluation')}"
     )
     if patience is not None and best is not None and not (last and is_lower(last.val_loss, best.val_loss)):
-        controls = Controls(controls._layout, best.controls)
+        vector = best.controls
         message += f"; the controls are those of the lowest validation loss, {best.val_loss:.6g}"
-    return Result(controls, history, session.iteration, session.n_evals, status, message)
+    controls, states = session.split(vector)
+    return Result(controls, history, session.iteration, session.n_evals, status, message, states)

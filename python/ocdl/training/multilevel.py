@@ -14,6 +14,7 @@ from ocdl.base.keywords import known_keywords
 from ocdl.data.row_source import Rows
 from ocdl.depth.refinement import INTERPOLATIONS
 from ocdl.model.controls import Controls
+from ocdl.model.inputs import refuse_inputs
 from ocdl.network import Network
 from ocdl.training.loop import FOREIGN_KEYWORDS, train
 from ocdl.training.optimisers import Chain, Optimiser
@@ -203,6 +204,7 @@ def train_multilevel(
     if options.get("checkpoint") is not None:
         raise ValueError("checkpoint must be left out: it holds the training of one network, not of several")
     interpolation = validation.choice(interpolation, "interpolation", INTERPOLATIONS)
+    refuse_inputs(net, "train_multilevel")
     layers = _levels(levels, net.n_layers)
     iterations = _iterations(max_iter, len(layers))
     optimisers = _optimisers(optimiser, len(layers))

@@ -17,7 +17,9 @@ from ocdl.data.array_data import ArrayData
 from ocdl.data.data import Data
 from ocdl.data.row_source import Rows, is_source
 from ocdl.data.source_data import SourceData
+from ocdl.data.window_data import WindowData
 from ocdl.distributed.ranks import Ranks
+from ocdl.model.initial_states import InitialStates
 from ocdl.model.objective import Objective
 from ocdl.network import Network
 from ocdl.training.optimisers import Optimiser
@@ -36,6 +38,7 @@ class Problem:
     tol: float
     rtol: float
     ranks: Ranks
+    initial_states: InitialStates | None = None
 
     @classmethod
     def from_arguments(
@@ -46,22 +49,27 @@ class Problem:
         y: Any,
         objective: Objective,
         sample_weight: ArrayLike | None,
+        inputs: ArrayLike | None,
         validation: Validation | None,
         freeze: Iterable[str],
         tol: float,
         rtol: float,
+        initial_states: InitialStates | None = None,
     ) -> Problem:
         """Check the arguments; errors name them."""
-        data = _make_data(ranks, net, objective, X, y, sample_weight, "X")
+        if initial_states is None:
+            data = _make_data(ranks, net, objective, X, y, sample_weight, inputs, "X")
+        else:
+            data = _make_windows(ranks, net, objective, X, y, sample_weight, inputs, initial_states)
         val_data = None
         if validation is not None:
-            given = validation.X, validation.y, validation.sample_weight
+            given = validation.X, validation.y, validation.sample_weight, validation.inputs
             try:
                 val_data = _make_data(ranks, net, objective, *given, "the X of validation")
             except (TypeError, ValueError) as error:
                 raise type(error)(f"validation: {error}") from error
         tol, rtol = checks.not_negative(tol, "tol"), checks.not_negative(rtol, "rtol")
-        return cls(net, objective, data, val_data, _resolve_frozen_parts(net, freeze), tol, rtol, ranks)
+        return cls(net, objective, data, val_data, _resolve_frozen_parts(net, freeze), tol, rtol, ranks, initial_states)
 
     def distribute(self) -> Problem:
         """Return the problem with the distribution of its rows over the ranks; collective."""
@@ -110,13 +118,35 @@ class Problem:
             raise MemoryError(f"the vectors of {optimiser} need {size}, which the system refuses") from error
 
 
-def _make_data(ranks: Ranks, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, name: str) -> Data:
+def _make_data(
+    ranks: Ranks, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, inputs: Any, name: str
+) -> Data:
     if not is_source(X):
-        return ArrayData(net, objective, X, y, sample_weight, ranks.min_rows)
-    for other, given in (("y", y), ("sample_weight", sample_weight)):
+        return ArrayData(net, objective, X, y, sample_weight, inputs, ranks.min_rows)
+    for other, given in (("y", y), ("sample_weight", sample_weight), ("inputs", inputs)):
         if given is not None:
             raise TypeError(f"{other} must be left out with a source, whose rows carry it")
     return SourceData(net, objective, X, ranks, name)
+
+
+def _make_windows(
+    ranks: Ranks,
+    net: Network,
+    objective: Objective,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    inputs: Any,
+    initial_states: InitialStates,
+) -> Data:
+    if not isinstance(initial_states, InitialStates):
+        given = checks.format_with_type(initial_states)
+        raise TypeError(f"initial_states must be an ocdl.InitialStates, got {given}")
+    if is_source(X):
+        raise TypeError("initial_states needs X in memory: the states of a RowSource are not learned")
+    if ranks.size > 1:
+        raise ValueError("initial_states needs all samples on one rank: leave communicator out")
+    return WindowData(net, objective, X, y, sample_weight, inputs, initial_states)
 
 
 def _resolve_frozen_parts(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:

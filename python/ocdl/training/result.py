@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
+from ocdl.base.validation import FloatArray
 from ocdl.model.controls import Controls
 from ocdl.training.history import History
 
@@ -63,6 +64,8 @@ class Result:
         Why the training ended; its value is a sentence.
     message : str
         The same with the numbers.
+    initial_states : ndarray of shape (samples, dim) or None
+        Those that were learned, with `InitialStates`.
     converged : bool
         Whether a tolerance was reached.
 
@@ -72,8 +75,8 @@ class Result:
     >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
     >>> net = ocdl.Network(2, 5)
     >>> r = ocdl.train(net, net.init(random_state=0), X, y, max_iter=10)
-    >>> r.n_iter, r.n_evals >= r.n_iter, r.status.name, len(r.history)
-    (10, True, 'ITERATION_LIMIT', 11)
+    >>> r.n_iter, r.n_evals >= r.n_iter, r.status.name, len(r.history), r.initial_states
+    (10, True, 'ITERATION_LIMIT', 11, None)
     >>> r.message  # doctest: +ELLIPSIS
     '...'
     >>> r.controls.K.shape
@@ -86,6 +89,7 @@ class Result:
     n_evals: int
     status: Status
     message: str
+    initial_states: FloatArray | None = None
 
     @property
     def converged(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ocdl import _core
 from ocdl.base.validation import FloatArray
 from ocdl.data.data import Data
+from ocdl.data.window_data import WindowData
 from ocdl.model import overflow
 from ocdl.model.controls import Controls
 from ocdl.training.history import EVERY_ITERATION, History
@@ -95,7 +97,13 @@ class Session:
 
     @property
     def controls(self) -> Controls:
-        return Controls(self.problem.net._layout, self.core.controls())
+        return self.split(self.core.controls())[0]
+
+    def split(self, vector: FloatArray) -> tuple[Controls, FloatArray | None]:
+        """Return the controls of a vector of the core, and the initial states where they are learned."""
+        net = self.problem.net
+        states = None if self.problem.initial_states is None else vector[net.n_controls :].reshape(-1, net.dim)
+        return Controls(net._layout, vector[: net.n_controls]), states
 
     @property
     def stage_end(self) -> int:
@@ -169,20 +177,24 @@ class Session:
 
     def _raise_overflow(self, data: Data) -> NoReturn:
         """Raise an error that names the first sample that is not finite, on any rank."""
-        net, reason = self.problem.net, None
-        for first, rows in data.chunks():
-            reason = reason or overflow.describe_overflow(net._core_network, self.core.controls(), rows, first)
-        reasons = [reason for reason in self.ranks.allgather(reason) if reason is not None]
-        raise FloatingPointError(reasons[0] if reasons else overflow.describe_later_overflow(net.dtype))
+        reason = self._search(overflow.describe_overflow, data, self.core.controls())
+        raise FloatingPointError(reason or overflow.describe_later_overflow(self.problem.net.dtype))
 
     def find_unsolved_stages(self) -> str | None:
         """Return which stage equations made the last trial fail, on any rank; None if none did."""
-        trial, reason = self.core.nonfinite_trial(), None
-        if trial is None:
-            return None
-        for first, rows in self.problem.data.chunks():
-            reason = reason or overflow.describe_unsolved_stages(self.problem.net._core_network, trial, rows, first)
-        return next((reason for reason in self.ranks.allgather(reason) if reason is not None), None)
+        trial = self.core.nonfinite_trial()
+        return None if trial is None else self._search(overflow.describe_unsolved_stages, self.problem.data, trial)
+
+    def _search(self, search: Callable[..., str | None], data: Data, vector: FloatArray) -> str | None:
+        """Return what `search` finds in the flow of the samples, on the first rank where it finds anything."""
+        core_network, own = self.problem.net._core_network, None
+        controls, states = self.split(vector)
+        chunks = data.chunks()
+        if states is not None and isinstance(data, WindowData):
+            core_network, chunks = _core.with_whole_states(core_network), iter([(0, data.rows_from(states))])
+        for first, rows in chunks:
+            own = own or search(core_network, controls._vector, rows, first)
+        return next((reason for reason in self.ranks.allgather(own) if reason is not None), None)
 
     def last_evaluation(self) -> Evaluated:
         """Return the evaluation at the current controls, computed once."""

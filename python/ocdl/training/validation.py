@@ -27,6 +27,8 @@ class Validation:
         As for `train`.
     sample_weight : array_like of shape (samples,), optional
         Weights of the samples in loss and score.
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `train`.
     patience : int, optional
         The training ends after this many evaluations without a lower validation loss, and returns the controls of the
         lowest one.
@@ -51,6 +53,7 @@ class Validation:
     y: Any = None
     _: KW_ONLY
     sample_weight: ArrayLike | None = None
+    inputs: ArrayLike | None = None
     patience: int | None = None
 
     def __post_init__(self) -> None:
