@@ -32,7 +32,7 @@ OPTIMISERS = {kind.__name__: kind for kind in optimisers.SINGLE_OPTIMISERS}
 Named = tuple[Callable[[str], str], Iterable[str], Mapping[str, str]]
 NAMED: dict[str, Named] = {
     "tableau": (lambda name: Network(2, 3, tableau=name).tableau.name or "", ocdl.tableaux(), tableau.ALIASES),
-    "Tableau.named": (lambda name: Tableau.optimiser_by_name(name).name or "", ocdl.tableaux(), tableau.ALIASES),
+    "Tableau.named": (lambda name: Tableau.named(name).name or "", ocdl.tableaux(), tableau.ALIASES),
     "activation": (
         lambda name: Network(2, 3, activation=name).activation,
         activations.ACTIVATIONS,
@@ -97,7 +97,7 @@ def test_an_ambiguous_spelling_is_no_name() -> None:
 )
 def test_tableaux_have_the_names_that_people_type(spelling: str, name: str) -> None:
     assert Network(2, 3, tableau=spelling) == Network(2, 3, tableau=name)
-    assert Tableau.optimiser_by_name(spelling).name == name
+    assert Tableau.named(spelling).name == name
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import compute_class_weight
 
 from ocdl.base import validation
 from ocdl.base.names import pluralise
@@ -185,6 +184,8 @@ def classes_from(stored: Any, n_outputs: int) -> NDArray[Any]:
 
 def class_factors(class_weight: Any, classes: NDArray[Any], samples: Samples) -> FloatArray:
     """Return the weight of each class; if balanced, all classes have the same total weight."""
+    from sklearn.utils import compute_class_weight
+
     if isinstance(class_weight, str) and class_weight == "balanced":
         order = np.argsort(samples.y)
         ends = np.searchsorted(samples.y[order], np.arange(1, len(classes)))
