@@ -38,11 +38,14 @@ py::object bound_rows(std::span<const Index> rows) {
 }
 
 /// value(outputs, rows or None, with_gradient) -> (J without regulariser, gradient or None), score(outputs)
-/// -> float. They are called with the GIL; what they raise arrives unchanged.
+/// -> float. They are called with the GIL; what they raise arrives unchanged. `observed`: observations, of
+/// which the times count, or None.
 template <class T>
 AnyEvaluator callback_loss_evaluator(const Network& net, const Given<T>& X, const Objective& penalties,
-                                     py::function value, py::function score) {
-  const Index q = net.outputs, samples = X.shape(0);
+                                     py::function value, py::function score, const py::object& observed) {
+  const Index samples = X.shape(0);
+  const Targets<T> targets = view_observations<T>(observed, samples).value_or(Targets<T>{});
+  const Index q = targets.grid.row_size(net.outputs);
   const auto table = [q](const T* outputs, Index count) { return Array<T>({count, q}, outputs); };
   CallbackLoss<T> loss;
   loss.value = [=](const T* outputs, Index count, std::span<const Index> rows, T* gradient) {
@@ -59,10 +62,10 @@ AnyEvaluator callback_loss_evaluator(const Network& net, const Given<T>& X, cons
     const py::gil_scoped_acquire hold;
     return score(table(outputs, count)).template cast<double>();
   };
-  const T* inputs = view(X, samples * net.row_size(), "X");
-  return AnyEvaluator(std::unique_ptr<Evaluator<T>>(new CallbackLossEvaluator<T>(
-                          net, inputs, samples, penalties.regulariser, std::move(loss))),
-                      py::make_tuple(X));
+  const Data<T> data{{view(X, samples * net.row_size(), "X"), net.row_size()}, targets, nullptr, samples};
+  return AnyEvaluator(std::unique_ptr<Evaluator<T>>(
+                          new CallbackLossEvaluator<T>(net, data, penalties.regulariser, std::move(loss))),
+                      py::make_tuple(X, observed));
 }
 
 /// A node as Python has it: level, index, and its sums in double and in single precision.
@@ -120,28 +123,32 @@ AnyEvaluator shards_evaluator(const Network& net, const Given<T>& X, const py::o
                               const std::optional<py::function>& loss_of_rows) {
   const Index samples = X.shape(0);
   const Data<T> data{{view(X, samples * net.row_size(), "X"), net.row_size()},
-                     loss_of_rows ? Targets<T>{} : view_targets<T>(objective.loss, net.outputs, y, samples),
+                     loss_of_rows ? view_observations<T>(y, samples).value_or(Targets<T>{})
+                                  : view_targets<T>(objective.loss, net.outputs, y, samples),
                      view(weights, samples, "sample_weight"),
                      samples};
-  std::unique_ptr<Evaluator<T>> evaluator(new ShardsEvaluator<T>(
-      net, std::make_unique<RowsInMemory<T>>(data), objective, first_row, all_rows,
-      bound_add_up(add_up, all_rows), bound_loss_of_rows<T>(loss_of_rows, net.outputs)));
+  std::unique_ptr<Evaluator<T>> evaluator(
+      new ShardsEvaluator<T>(net, std::make_unique<RowsInMemory<T>>(data), objective, first_row, all_rows,
+                             bound_add_up(add_up, all_rows),
+                             bound_loss_of_rows<T>(loss_of_rows, data.targets.grid.row_size(net.outputs))));
   return AnyEvaluator(std::move(evaluator), py::make_tuple(X, y, weights));
 }
 
 /// `rows`: those of this part, which read(runs, next runs) -> (X, y, weights) returns, or None where they are
-/// not there yet.
+/// not there yet. `times`: (their number, those that all samples share or None) of observations, or None.
 template <class T>
 AnyEvaluator source_evaluator(const Network& net, py::function read, Index rows, bool weighted, Index at_once,
                               Index window, const Objective& objective, Index first_row, Index all_rows,
                               const std::optional<py::function>& add_up,
-                              const std::optional<py::function>& loss_of_rows) {
+                              const std::optional<py::function>& loss_of_rows,
+                              const std::optional<std::pair<Index, py::object>>& times) {
+  const ObservationGrid grid = times ? view_grid(times->first, times->second) : ObservationGrid{};
   std::unique_ptr<Rows<T>> source(new SourceRows<T>(net, objective.loss, std::move(read), rows, weighted,
-                                                    at_once, window, !loss_of_rows));
+                                                    at_once, window, !loss_of_rows, grid));
   std::unique_ptr<Evaluator<T>> evaluator(new ShardsEvaluator<T>(
       net, std::move(source), objective, first_row, all_rows, bound_add_up(add_up, all_rows),
-      bound_loss_of_rows<T>(loss_of_rows, net.outputs)));
-  return AnyEvaluator(std::move(evaluator), py::make_tuple());
+      bound_loss_of_rows<T>(loss_of_rows, grid.row_size(net.outputs))));
+  return AnyEvaluator(std::move(evaluator), py::make_tuple(times));
 }
 
 py::tuple bound_root_of(const std::vector<BoundNode>& nodes, Index count) {
@@ -189,14 +196,14 @@ void bind_kinds(py::module_& m) {
   m.def("initial_states_evaluator", &initial_states_evaluator<T>, net, X, y, weights, objective,
         py::arg("observed"), py::arg("continuity"), py::arg("next_window"));
   m.def("callback_loss_evaluator", &callback_loss_evaluator<T>, net, X, py::arg("penalties"),
-        py::arg("value"), py::arg("score"));
+        py::arg("value"), py::arg("score"), py::arg("observed") = py::none());
   const auto first_row = py::arg("first_row"), all_rows = py::arg("all_rows"), add_up = py::arg("add_up");
   const auto loss_of_rows = py::arg("loss_of_rows") = py::none();
   m.def("shards_evaluator", &shards_evaluator<T>, net, X, y, weights, objective, first_row, all_rows, add_up,
         loss_of_rows);
   m.def(std::is_same_v<T, double> ? "source_evaluator" : "source_evaluator_single", &source_evaluator<T>, net,
         py::arg("read"), py::arg("rows"), py::arg("weighted"), py::arg("at_once"), py::arg("window"),
-        objective, first_row, all_rows, add_up, loss_of_rows);
+        objective, first_row, all_rows, add_up, loss_of_rows, py::arg("times") = py::none());
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ py::object bound_value_and_grad(const Objective& objective, const Network& net, 
     if (with_inputs) input_gradient = Array<T>({data->samples, net.row_size()});
     // Where sweeps can check the controls they are not read before.
     const bool checked_inline =
-        objective.regulariser.none() &&
+        objective.regulariser.none() && !data->targets.grid &&
         can_check_finite_inline(net, plan_blocks<T>(net, data->samples), data->samples);
     bool known_finite = false, finite = false;
     const Derivatives<T> out{.controls = gradient.mutable_data(),

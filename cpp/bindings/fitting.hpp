@@ -2,8 +2,7 @@
 
 #include <span>
 
-#include "bindings/array.hpp"
-#include "ocdl/objective/objective.hpp"
+#include "bindings/targets.hpp"
 
 /// What can be computed with as it is: plain arrays in C order, of the controls' number type, finite, with
 /// shapes, targets and weights that fit. Whatever does not fit is converted, or explained, by the Python
@@ -81,7 +80,11 @@ std::optional<Data<T>> fitting_data(const Network& net, const Objective& objecti
     data.targets.numbers = {table, net.outputs};
   else
     data.targets.numbers = {numbers_of<T>(y, {rows.samples}), 1};
-  if (!data.targets.labels && !data.targets.numbers) return std::nullopt;
+  if (!data.targets.labels && !data.targets.numbers) {
+    const auto observed = view_observations<T>(y, rows.samples);
+    if (!observed) return std::nullopt;
+    data.targets = *observed;
+  }
   if (!weights.is_none() && !(data.weights = numbers_of<T>(weights, {rows.samples}))) return std::nullopt;
   return data;
 }
@@ -108,7 +111,7 @@ bool are_usable(const Network& net, const Objective& objective, const Data<T>& d
   if (data.targets.labels) {
     const std::int64_t last = std::max<Index>(net.outputs - 1, 1);
     if (!all_within<std::int64_t>(data.targets.labels, data.samples, 0, last)) return false;
-  } else {
+  } else if (!data.targets.grid) {  // observations are validated when they are made
     const T lowest = std::max(-highest, T(facts_of(objective.loss).least_target));
     if (!all_within(data.targets.numbers.data, data.samples * data.targets.numbers.width, lowest, highest))
       return false;

@@ -7,6 +7,7 @@ void bind_tableau(pybind11::module_& m);
 void bind_network(pybind11::module_& m);
 void bind_tensors(pybind11::module_& m);
 void bind_objective(pybind11::module_& m);
+void bind_observations(pybind11::module_& m);
 void bind_evaluator(pybind11::module_& m);
 void bind_optimiser(pybind11::module_& m);
 void bind_training(pybind11::module_& m);
@@ -22,6 +23,7 @@ PYBIND11_MODULE(OCDL_MODULE_NAME, m) {
   ocdl::bind_network(m);
   ocdl::bind_tensors(m);
   ocdl::bind_objective(m);
+  ocdl::bind_observations(m);
   ocdl::bind_evaluator(m);
   ocdl::bind_optimiser(m);
   ocdl::bind_training(m);

@@ -13,7 +13,7 @@ template <class T>
 class SourceRows : public Rows<T> {
  public:
   SourceRows(const Network& net, const Loss& loss, pybind11::function read, Index count, bool weighted,
-             Index at_once, Index window, bool with_targets)
+             Index at_once, Index window, bool with_targets, const ObservationGrid& grid)
       : net_(net),
         loss_(loss),
         read_(std::move(read)),
@@ -21,10 +21,12 @@ class SourceRows : public Rows<T> {
         at_once_(at_once),
         window_(window),
         weighted_(weighted),
-        with_targets_(with_targets) {}
+        with_targets_(with_targets),
+        grid_(grid) {}
 
   Index count() const override { return count_; }
   bool are_weighted() const override { return weighted_; }
+  ObservationGrid grid() const override { return grid_; }
   Index at_once() const override { return at_once_; }
   Index window() const override { return window_; }
 
@@ -46,6 +48,7 @@ class SourceRows : public Rows<T> {
   pybind11::function read_;
   Index count_, at_once_, window_;
   bool weighted_, with_targets_;
+  ObservationGrid grid_;
   RowRanges held_;
   Data<T> data_{};
   pybind11::object kept_;
@@ -60,7 +63,9 @@ class SourceRows : public Rows<T> {
     Index samples = 0;
     for (const Range& range : ranges) samples += range.size();
     data_ = {{view(X, samples * net_.row_size(), "X"), net_.row_size()},
-             with_targets_ ? view_targets<T>(loss_, net_.outputs, y, samples) : Targets<T>{},
+             grid_           ? view_observations<T>(y, samples).value()
+             : with_targets_ ? view_targets<T>(loss_, net_.outputs, y, samples)
+                             : Targets<T>{},
              view(weights, samples, "sample_weight"),
              samples};
     kept_ = result;

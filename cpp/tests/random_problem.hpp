@@ -23,13 +23,17 @@ struct Problem {
   Objective objective;
   std::vector<T> controls, X, weights;
   std::vector<std::int64_t> labels;
-  std::vector<T> numbers;  ///< targets in the place of labels, where the loss takes them
+  std::vector<T> numbers;                 ///< targets in the place of labels, where the loss takes them
+  Index times = 0;                        ///< of observations, where the numbers are such
+  std::vector<double> shared_times = {};  ///< empty: samples have their own
 
   Index samples() const { return static_cast<Index>(X.size()) / net.row_size(); }
   Data<T> data() const {
     const bool of_classes = facts_of(objective.loss).targets == TargetKind::classes;
+    const ObservationGrid grid{times, shared_times.empty() ? nullptr : shared_times.data()};
+    const Index width = grid ? grid.row_width(net.outputs) : net.outputs;
     return {{X.data(), net.row_size()},
-            {of_classes ? labels.data() : nullptr, {of_classes ? nullptr : numbers.data(), net.outputs}},
+            {of_classes ? labels.data() : nullptr, {of_classes ? nullptr : numbers.data(), width}, grid},
             weights.empty() ? nullptr : weights.data(),
             samples()};
   }
@@ -37,7 +41,8 @@ struct Problem {
   template <class S>
   Problem<S> as() const {
     const auto cast = [](const std::vector<T>& v) { return std::vector<S>(v.begin(), v.end()); };
-    return {net, objective, cast(controls), cast(X), cast(weights), labels, cast(numbers)};
+    return {net,    objective,     cast(controls), cast(X),     cast(weights),
+            labels, cast(numbers), times,          shared_times};
   }
 };
 
@@ -138,6 +143,41 @@ class Draw {
     return p;
   }
 
+  /// Observes the problem at so many times, shared or of each sample, with holes. Steps that are not learned
+  /// become positive.
+  void observe(Problem<double>& p, Index times, bool shared) {
+    const Network& net = p.net;
+    const bool are_numbers = net.learns_steps || !net.residual;
+    const Controls<double> u = net.split(p.controls.data());
+    double end = static_cast<double>(net.layers);
+    if (!are_numbers) {
+      end = 0;
+      for (Index j = 0; j < net.layers; ++j) end += u.h(j) = std::abs(u.h(j)) + 0.02;
+    }
+    const auto sorted_times = [&] {
+      std::vector<double> t;
+      for (Index n = 0; n < times; ++n)
+        t.push_back(are_numbers ? double(whole(0, net.layers)) : coin(0.2) ? end : end * uniform());
+      std::sort(t.begin(), t.end());
+      return t;
+    };
+    p.times = times;
+    if (shared) p.shared_times = sorted_times();
+    const double least = facts_of(p.objective.loss).least_target;
+    p.numbers.clear();
+    for (Index i = 0; i < p.samples(); ++i) {
+      const Index present = whole(0, times * net.outputs - 1);
+      for (Index n = 0; n < times * net.outputs; ++n) {
+        double value = normal();
+        if (value < least) value = coin(0.3) ? 0 : -value;
+        p.numbers.push_back(n != present && coin(0.3) ? std::numeric_limits<double>::quiet_NaN() : value);
+      }
+      if (shared) continue;
+      const std::vector<double> own = sorted_times();
+      p.numbers.insert(p.numbers.end(), own.begin(), own.end());
+    }
+  }
+
   /// Penalties of all kinds, on parts of all kinds.
   Regulariser regulariser(const Network& net) {
     const auto parts = [&]() -> PartSelection {
@@ -185,7 +225,7 @@ Result<T> gradient_of(const Problem<T>& p, const BlockPlan& plan) {
 
 template <class T>
 Result<T> gradient_of(const Problem<T>& p) {
-  return gradient_of(p, plan_blocks<T>(p.net, p.data().samples));
+  return gradient_of(p, plan_blocks<T>(p.net, p.samples(), p.data().targets.grid.kept_per_sample(p.net)));
 }
 
 }  // namespace ocdl::testing

@@ -61,6 +61,7 @@ class CopiedRows : public Rows<T> {
 
   Index count() const override { return data_.samples; }
   bool are_weighted() const override { return data_.weights; }
+  ObservationGrid grid() const override { return data_.targets.grid; }
   Index at_once() const override { return at_once_; }
   Index window() const override { return window_; }
 
@@ -112,14 +113,14 @@ std::vector<std::vector<double>> in_parts(const Problem<T>& p, const std::vector
 }
 
 /// Six shards, of which the last one is short.
-Problem<double> large_problem(Draw& draw, TargetKind kind) {
+Problem<double> large_problem(Draw& draw, TargetKind kind, bool learns_steps = true) {
   const Network net({.features = 3,
                      .dim = 3,
                      .layers = 3,
                      .outputs = 2,
                      .tableau = named("euler"),
                      .field_kind = draw.coin() ? FieldKind::antisymmetric : FieldKind::dense,
-                     .learns_steps = true});
+                     .learns_steps = learns_steps});
   return draw.problem(net, 5 * shard_size(1) + 77, kind);
 }
 
@@ -259,6 +260,45 @@ BOOST_AUTO_TEST_CASE(rows_that_are_read_have_the_bits_of_samples_in_memory) {
   ThreadChoice::insist(false);
 }
 
+BOOST_AUTO_TEST_CASE(observations_have_the_same_bits_over_parts_and_where_they_are_read) {
+  Draw draw(13);
+  ThreadChoice::insist(true);
+  for (const bool shared : {false, true}) {
+    Problem<double> p = large_problem(draw, TargetKind::numbers, shared);
+    draw.observe(p, 3, shared);
+    check_parts(p, draw);
+    check_parts(p.as<float>(), draw);
+    check_reading(p, draw);
+  }
+  ThreadChoice::insist(false);
+}
+
+BOOST_AUTO_TEST_CASE(batches_of_observations_add_up_to_all_of_them) {
+  Draw draw(14);
+  Problem<double> p = large_problem(draw, TargetKind::numbers, false);
+  draw.observe(p, 3, false);
+  p.objective.mean = draw.coin();
+  p.objective.regulariser = {};
+  SamplesEvaluator<double> evaluator(p.net, p.data(), p.objective);
+  std::vector<double> all(p.controls.size()), gradient(p.controls.size());
+  const double value = evaluator.evaluate(p.controls.data(), all.data(), -1);
+  evaluator.cut_into_batches(1000, 3);
+  double sum = 0;
+  std::vector<double> sums(all.size());
+  for (Index batch = 0, left = p.samples(); left > 0; ++batch, left -= 1000) {
+    const double fraction = double(std::min<Index>(left, 1000)) / double(p.samples());
+    sum += fraction * evaluator.evaluate(p.controls.data(), gradient.data(), batch);
+    for (std::size_t n = 0; n < sums.size(); ++n) sums[n] += fraction * gradient[n];
+  }
+  BOOST_TEST(std::abs(sum - value) <= 1e-13 * value);
+  double largest = 0, error = 0;
+  for (std::size_t n = 0; n < sums.size(); ++n) {
+    largest = std::max(largest, std::abs(all[n]));
+    error = std::max(error, std::abs(sums[n] - all[n]));
+  }
+  BOOST_TEST(error <= 1e-12 * largest);
+}
+
 BOOST_AUTO_TEST_CASE(rows_that_are_read_have_the_bits_of_samples_in_memory_where_a_team_adds_them) {
   Draw draw(11);
   ThreadChoice::insist(true);
@@ -380,7 +420,7 @@ BOOST_AUTO_TEST_CASE(a_callback_loss_that_repeats_a_loss_gives_its_gradient_to_t
           return 1.0;
         },
         [](const double*, Index) { return 0.25; }};
-    CallbackLossEvaluator<double> outside(net, p.X.data(), p.samples(), p.objective.regulariser, repeated);
+    CallbackLossEvaluator<double> outside(net, p.data(), p.objective.regulariser, repeated);
     SamplesEvaluator<double> inside(net, p.data(), p.objective);
     std::vector<double> gradient(p.controls.size()), expected(p.controls.size());
     outside.evaluate(p.controls.data(), gradient.data(), -1);

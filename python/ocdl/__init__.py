@@ -24,6 +24,7 @@ from ocdl.files import load, save
 from ocdl.model.controls import Controls, Part
 from ocdl.model.initial_states import InitialStates
 from ocdl.model.objective import Objective
+from ocdl.model.observations import Observations
 from ocdl.model.penalties import L1, EvenSteps, GroupL1, Penalty, Tikhonov, TimeSmoothness
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau, tableaux
@@ -63,6 +64,7 @@ __all__ = [
     "ODEClassifier",
     "ODERegressor",
     "Objective",
+    "Observations",
     "Part",
     "Penalty",
     "PruningSummary",

@@ -157,7 +157,8 @@ def first_non_finite(values: NDArray[np.float64]) -> int: ...
 def first_non_finite(values: NDArray[np.float32]) -> int: ...
 def first_outside(labels: NDArray[np.int64], lowest: int, highest: int) -> int: ...
 
-# Targets y are int64 labels where the loss takes classes, else numbers of the type of X.
+# Targets y are int64 labels where the loss takes classes, else numbers of the type of X, or observations, which have
+# attributes observed_rows, count and shared_times.
 class Objective(metaclass=pybind11_type):
     # penalties: (name, weight, names of parts or None, the axis of groups)
     def __init__(
@@ -183,7 +184,7 @@ class Objective(metaclass=pybind11_type):
         net: Network,
         u: NDArray[np.float64],
         X: NDArray[np.float64],
-        y: NDArray[Any],
+        y: Any,
         sample_weight: NDArray[np.float64] | None,
     ) -> NDArray[Any]: ...
     @overload
@@ -192,7 +193,7 @@ class Objective(metaclass=pybind11_type):
         net: Network,
         u: NDArray[np.float32],
         X: NDArray[np.float32],
-        y: NDArray[Any],
+        y: Any,
         sample_weight: NDArray[np.float32] | None,
     ) -> NDArray[Any]: ...
 
@@ -203,11 +204,11 @@ class Objective(metaclass=pybind11_type):
     def penalty(self, net: Network, u: NDArray[np.float32]) -> tuple[float, NDArray[Any]]: ...
     @overload
     def output_grad(
-        self, outputs: NDArray[np.float64], y: NDArray[Any], sample_weight: NDArray[np.float64] | None
+        self, outputs: NDArray[np.float64], y: Any, sample_weight: NDArray[np.float64] | None
     ) -> NDArray[Any]: ...
     @overload
     def output_grad(
-        self, outputs: NDArray[np.float32], y: NDArray[Any], sample_weight: NDArray[np.float32] | None
+        self, outputs: NDArray[np.float32], y: Any, sample_weight: NDArray[np.float32] | None
     ) -> NDArray[Any]: ...
 
     # what outputs stand for: probabilities of the classes, or numbers
@@ -220,11 +221,34 @@ class Objective(metaclass=pybind11_type):
         net: Network,
         u: NDArray[np.float64],
         X: NDArray[np.float64],
-        y: NDArray[Any],
+        y: Any,
         sample_weight: NDArray[np.float64] | None,
         curvature: str,
         du: NDArray[np.float64],
     ) -> NDArray[np.float64]: ...
+
+# The outputs at the times of observations, (samples, times, outputs), and for cotangents of these (gradient, input
+# gradient, costates).
+@overload
+def outputs_at(net: Network, u: NDArray[np.float64], X: NDArray[np.float64], observed: Any) -> NDArray[Any]: ...
+@overload
+def outputs_at(net: Network, u: NDArray[np.float32], X: NDArray[np.float32], observed: Any) -> NDArray[Any]: ...
+@overload
+def observed_vjp(
+    net: Network,
+    u: NDArray[np.float64],
+    X: NDArray[np.float64],
+    observed: Any,
+    cotangents: NDArray[np.float64],
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+@overload
+def observed_vjp(
+    net: Network,
+    u: NDArray[np.float32],
+    X: NDArray[np.float32],
+    observed: Any,
+    cotangents: NDArray[np.float32],
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 
 # (name, targets, formula, least target, parameters), a parameter being (name, default, above, below, meaning)
 def losses() -> list[tuple[str, str, str, float, list[tuple[str, float, float, float, str]]]]: ...
@@ -250,7 +274,7 @@ class Evaluator(metaclass=pybind11_type):  # made by one of the following
 def samples_evaluator(
     net: Network,
     X: NDArray[np.float64],
-    y: NDArray[Any],
+    y: Any,
     sample_weight: NDArray[np.float64] | None,
     objective: Objective,
 ) -> Evaluator: ...
@@ -258,7 +282,7 @@ def samples_evaluator(
 def samples_evaluator(
     net: Network,
     X: NDArray[np.float32],
-    y: NDArray[Any],
+    y: Any,
     sample_weight: NDArray[np.float32] | None,
     objective: Objective,
 ) -> Evaluator: ...
@@ -298,6 +322,7 @@ def callback_loss_evaluator(
     penalties: Objective,
     value: Callable[..., tuple[float, NDArray[Any] | None]],
     score: Callable[..., float],
+    observed: Any = None,
 ) -> Evaluator: ...
 @overload
 def callback_loss_evaluator(
@@ -306,6 +331,7 @@ def callback_loss_evaluator(
     penalties: Objective,
     value: Callable[..., tuple[float, NDArray[Any] | None]],
     score: Callable[..., float],
+    observed: Any = None,
 ) -> Evaluator: ...
 
 # A node of the tree of sums: level, index, and its sums in double and in single precision. add_up(nodes) -> the sums
@@ -318,7 +344,7 @@ _Sums: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float32]]
 def shards_evaluator(
     net: Network,
     X: NDArray[np.float64],
-    y: NDArray[Any],
+    y: Any,
     sample_weight: NDArray[np.float64] | None,
     objective: Objective,
     first_row: int,
@@ -330,7 +356,7 @@ def shards_evaluator(
 def shards_evaluator(
     net: Network,
     X: NDArray[np.float32],
-    y: NDArray[Any],
+    y: Any,
     sample_weight: NDArray[np.float32] | None,
     objective: Objective,
     first_row: int,
@@ -352,6 +378,7 @@ def source_evaluator(
     all_rows: int,
     add_up: Callable[[list[_TreeNode]], _Sums] | None,
     loss_of_rows: Callable[..., Any] | None = None,
+    times: tuple[int, NDArray[np.float64] | None] | None = None,
 ) -> Evaluator: ...
 def source_evaluator_single(
     net: Network,
@@ -365,6 +392,7 @@ def source_evaluator_single(
     all_rows: int,
     add_up: Callable[[list[_TreeNode]], _Sums] | None,
     loss_of_rows: Callable[..., Any] | None = None,
+    times: tuple[int, NDArray[np.float64] | None] | None = None,
 ) -> Evaluator: ...
 def sum_in_order(numbers: NDArray[np.float64]) -> float: ...
 def shard_size(all_rows: int) -> int: ...

@@ -19,6 +19,7 @@ from rank_programs import (
     train,
     trained,
     with_custom_loss,
+    with_observations,
 )
 from ranks import launch, needs_mpi
 
@@ -79,6 +80,32 @@ def test_each_rank_reads_its_shards_of_a_source(optimiser: str) -> None:
 def test_a_source_with_a_custom_loss() -> None:
     message = launch(2, "from_a_source", optimiser="lbfgs", custom_loss=True).message
     assert message == from_a_source(None, "lbfgs", custom_loss=True)
+
+
+@pytest.mark.parametrize(
+    ("optimiser", "loss", "own"),
+    [
+        ("backtracking", "huber", True),
+        ("adam on batches", "squared_error", True),
+        ("adam on batches", "custom", True),
+        ("lbfgs", "custom", False),
+        ("newton", "squared_error", False),
+    ],
+)
+def test_observations_have_the_bits_of_one_process(optimiser: str, loss: str, own: bool) -> None:
+    settings: dict[str, Any] = {"optimiser": optimiser, "loss": loss, "own": own}
+    expected = with_observations(None, distribution="equal", **settings)
+    for distribution in DISTRIBUTIONS:
+        said = launch(3, "with_observations", distribution=distribution, **settings).said
+        assert said["state"] == expected["state"]
+        assert loss == "custom" or said == expected  # over ranks a custom loss has no score
+
+
+def test_shared_times_are_the_same_on_all_ranks() -> None:
+    settings = {"optimiser": "lbfgs", "loss": "huber", "own": False, "distribution": "equal"}
+    done = launch(2, "with_observations", scaled=1, **settings)
+    assert done.code != 0
+    assert "the ranks were not called alike: the observations of y is" in done.err
 
 
 # ---- faults ----

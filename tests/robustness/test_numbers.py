@@ -59,6 +59,7 @@ GIVEN: dict[str, Any] = {
     "n_layers": 4,
     "interpolation": "linear",
     "radius": 1.0,
+    "times": [0.0, 1.0, 2.0, 3.0],
     "steps": 4,
     "tol": 1e-3,
     "random_state": 0,
@@ -70,6 +71,7 @@ SHAPES = {
     "y": (4,),
     "sample_weight": (4,),
     "output_cotangents": (4, 2),
+    "times": (4,),
     "state_cotangents": (4, 4, 2),
 }
 
@@ -142,6 +144,8 @@ def arguments_of_methods() -> dict[str, Argument]:
         "Objective.output_grad sample_weight": Argument(
             lambda v: regression.output_grad(X[:, :1], W, v), (4,), "sample_weight|gradient"
         ),
+        "Observations times": Argument(lambda v: ocdl.Observations(v, np.ones((2, 3))), (3,), "times"),
+        "Observations values": Argument(lambda v: ocdl.Observations([0.0, 1.0, 2.0], v), (2, 3), "values|times"),
         "Chain stage": Argument(lambda v: ocdl.Chain(v), None, "Chain|stage"),
         "Chain iterations": Argument(lambda v: ocdl.Chain((ocdl.Adam(), v)), None, "iterations"),
         "Tableau A": Argument(lambda v: Tableau(v, [0.0, 1.0]), (2, 2), "A"),

@@ -147,6 +147,16 @@ class AbsoluteError:
 CUSTOM_LOSS_OPTIMISERS: dict[str, Any] = {"lbfgs": LBFGS(), "adam on batches": Adam(batch_size=100)}
 
 
+class ObservedError:
+    """A custom loss of observations."""
+
+    name = "observed"
+
+    def value_and_grad(self, outputs: Any, targets: Any) -> Any:
+        r = outputs - targets
+        return np.nansum(r**2, axis=1), 2 * r
+
+
 def with_custom_loss(comm: Any, optimiser: str, distribution: str) -> str:
     """The digest of a training with a custom loss."""
     p = problem()
@@ -175,6 +185,22 @@ def from_a_source(comm: Any, optimiser: str, custom_loss: bool = False) -> str:
     )
     history = result.history
     return digest_of(result.controls.to_vector(), history.loss, history.val_loss, history.score)
+
+
+def with_observations(comm: Any, optimiser: str, distribution: str, loss: str, own: bool, scaled: int = -1) -> Any:
+    """The digests of a training on observations with holes; `scaled`: the rank that has other times."""
+    rng, p = np.random.default_rng(5), problem()
+    times = np.sort(rng.uniform(0, 1, (ROWS, 3) if own else 3), axis=-1)
+    if comm is not None and comm.rank == scaled:
+        times = times / 2
+    values = rng.normal(size=(ROWS, 3, 2))
+    values[rng.random(values.shape) < 0.3] = np.nan
+    values[:, 1, 1] = p["X"][:, 0]
+    p |= {"net": Network(2, 4, n_outputs=2, tableau="kutta4"), "y": ocdl.Observations(times, values)}
+    chosen: Any = ObservedError() if loss == "custom" else loss
+    return trained(
+        p, OPTIMISERS[optimiser], distribution, comm, objective=Objective(chosen), max_iter=5, validated=True
+    )
 
 
 # ---- faults ----

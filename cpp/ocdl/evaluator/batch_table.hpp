@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "ocdl/objective/objective.hpp"
@@ -25,11 +26,14 @@ class BatchTable {
       std::copy_n(data.targets.numbers.row(row), target_width_, target);
     target[target_width_] = data.weight(row);
   }
-  /// With the gradient of its loss by the outputs and the loss.
-  void put(const Data<T>& data, Index row, Index index, const T* gradient, double loss,
+  /// With the gradient of its loss by the outputs, behind which the times of observations stand, and the
+  /// loss.
+  void put(const Data<T>& data, Index row, Index index, std::span<const T> gradient, double loss,
            std::vector<double>& table) const {
     double* target = put_features(data, row, index, table);
-    std::copy_n(gradient, target_width_, target);
+    double* times = std::copy(gradient.begin(), gradient.end(), target);
+    if (const Index count = target + target_width_ - times)
+      std::copy_n(data.targets.times().own + row * data.targets.numbers.width, count, times);
     target[target_width_] = loss;
   }
 
@@ -44,11 +48,13 @@ class BatchTable {
       losses.push_back(target[target_width_]);
     }
   }
-  Data<T> data(bool of_classes, double scale) const {
+  Data<T> data(bool of_classes, const ObservationGrid& grid, double scale) const {
     const RowTable<T> table{numbers.data(), target_width_};
-    const Targets<T> targets{of_classes ? labels.data() : nullptr, of_classes ? RowTable<T>{} : table};
+    const Targets<T> targets{of_classes ? labels.data() : nullptr, of_classes ? RowTable<T>{} : table, grid};
     return {{X.data(), features_}, targets, weights.data(), rows_, scale};
   }
+
+  Index target_width() const { return target_width_; }
 
   std::vector<T> X, numbers, weights;
   std::vector<std::int64_t> labels;

@@ -8,6 +8,7 @@
 namespace ocdl {
 
 /// A loss that is a function of the outputs of all samples, or of a batch. It costs one more forward sweep.
+/// Of observations the outputs are those at their times, (samples, times, outputs).
 template <class T>
 struct CallbackLoss {
   /// J without the regulariser at these outputs, (rows, outputs), weighted and reduced, and unless null its
@@ -32,12 +33,10 @@ using CallbackRowLoss = std::function<void(const T* outputs, Index count, std::s
 template <class T>
 class CallbackLossEvaluator : public Evaluator<T> {
  public:
-  CallbackLossEvaluator(const Network& net, const T* X, Index samples, Regulariser regulariser,
+  /// `data`: of its targets only the times of observation count.
+  CallbackLossEvaluator(const Network& net, const Data<T>& data, Regulariser regulariser,
                         CallbackLoss<T> loss)
-      : net_(net),
-        data_{{X, net.row_size()}, {}, nullptr, samples},
-        regulariser_(std::move(regulariser)),
-        loss_(std::move(loss)) {}
+      : net_(net), data_(data), regulariser_(std::move(regulariser)), loss_(std::move(loss)) {}
 
   Index size() const override { return net_.control_size(); }
 
@@ -56,10 +55,11 @@ class CallbackLossEvaluator : public Evaluator<T> {
     double value =
         loss_.value(outputs_.data(), data.samples, rows, derivatives.any() ? gradient_.data() : nullptr);
     if (derivatives.any()) {
-      const GivenCotangents<T> cotangents(gradient_.data());
-      AdjointSweep<T>(net_, controls, {net_, data.X.data}, data.samples, {&cotangents}, derivatives,
-                      workspace_)
-          .run();
+      with_given_cotangents(net_, controls, data, gradient_.data(), [&](const Cost<T>& cotangents) {
+        AdjointSweep<T>(net_, controls, {net_, data.X.data}, data.samples, {&cotangents}, derivatives,
+                        workspace_)
+            .run();
+      });
     }
     if (regulariser_.none()) return value;
     if (derivatives.known_finite) *derivatives.known_finite = false;
@@ -94,8 +94,8 @@ class CallbackLossEvaluator : public Evaluator<T> {
 
   void run_forward(const T* controls, const Data<T>& data) {
     workspace_.stop_source = this->stop_source_;
-    outputs_.resize(static_cast<std::size_t>(data.samples * net_.outputs));
-    forward<T>(net_, controls, data.X.data, data.samples, {.outputs = outputs_.data()}, workspace_);
+    outputs_.resize(static_cast<std::size_t>(data.samples * data.targets.grid.row_size(net_.outputs)));
+    predict<T>(net_, controls, data, outputs_.data(), workspace_);
   }
 };
 

@@ -13,6 +13,8 @@ class Rows {
 
   virtual Index count() const = 0;
   virtual bool are_weighted() const = 0;
+  /// How their targets hold observations.
+  virtual ObservationGrid grid() const = 0;
   /// How many a pass reads at once.
   virtual Index at_once() const = 0;
   /// How many of all ranks' rows batches are drawn from, see `Batches`.
@@ -31,6 +33,7 @@ class RowsInMemory : public Rows<T> {
 
   Index count() const override { return data_.samples; }
   bool are_weighted() const override { return data_.weights; }
+  ObservationGrid grid() const override { return data_.targets.grid; }
   Index at_once() const override { return data_.samples; }
   Index window() const override { return std::numeric_limits<Index>::max(); }
 

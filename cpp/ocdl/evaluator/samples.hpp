@@ -25,7 +25,8 @@ class Gathered {
   Data<T> take(const Data<T>& from, std::span<const Index> rows, double scale) {
     const Data<T> to{{X_.data(), from.X.width},
                      {from.targets.labels ? labels_.data() : nullptr,
-                      {from.targets.numbers ? numbers_.data() : nullptr, from.targets.numbers.width}},
+                      {from.targets.numbers ? numbers_.data() : nullptr, from.targets.numbers.width},
+                      from.targets.grid},
                      from.weights ? weights_.data() : nullptr,
                      static_cast<Index>(rows.size()),
                      scale};
@@ -53,7 +54,7 @@ class WideData {
  public:
   explicit WideData(const Data<T>& data)
       : data_{wide(data.X, data.samples, X_),
-              {data.targets.labels, wide(data.targets.numbers, data.samples, numbers_)},
+              {data.targets.labels, wide(data.targets.numbers, data.samples, numbers_), data.targets.grid},
               wide({data.weights, 1}, data.samples, weights_).data,
               data.samples,
               data.batch_scale} {}
@@ -81,7 +82,9 @@ class SamplesEvaluator : public Evaluator<T> {
   /// `more_cost`, unless null, adds its derivatives by all samples.
   SamplesEvaluator(const Network& net, const Data<T>& data, const Objective& objective,
                    const Cost<T>* more_cost = nullptr)
-      : net_(net), data_(data), objective_(objective), more_cost_(more_cost) {}
+      : net_(net), data_(data), objective_(objective), more_cost_(more_cost) {
+    if (data.targets.grid) data_.batch_scale = data.scale(objective.mean);  // takes a look at every target
+  }
 
   Index size() const override { return net_.control_size(); }
 
@@ -114,15 +117,14 @@ class SamplesEvaluator : public Evaluator<T> {
       return sum_over_shards(Shards::of(data_.samples), data_.samples, size, of_data)[0].sums.wide;
     };
     if (!score_) {
-      score_.emplace(objective_.loss, net_.outputs);
-      const RowTable<T>& targets = data_.targets.numbers;
-      if (!score_->is_of_classes()) score_->measure_spread({targets.row(0), targets.row(1)}, over_all);
+      score_.emplace(objective_.loss, net_.outputs, data_.targets.grid);
+      if (!score_->is_of_classes()) score_->measure_spread(score_->reference(data_), over_all);
     }
-    std::vector<T> outputs(static_cast<std::size_t>(data_.samples * net_.outputs));
+    std::vector<T> outputs(static_cast<std::size_t>(data_.samples * score_->row_size()));
     workspace_.stop_source = this->stop_source_;
-    forward<T>(net_, controls, data_.X.data, data_.samples, {.outputs = outputs.data()}, workspace_);
+    predict<T>(net_, controls, data_, outputs.data(), workspace_);
     return score_->from(over_all(score_->size(), [&](const Data<T>& data, Range rows, double* sums) {
-      score_->add(data, rows, outputs.data() + rows.begin * net_.outputs, sums);
+      score_->add(data, rows, outputs.data() + rows.begin * score_->row_size(), sums);
     }));
   }
 

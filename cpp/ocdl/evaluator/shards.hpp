@@ -77,17 +77,17 @@ class ShardsEvaluator : public Evaluator<T> {
   double score(const T* controls) override {
     if (callback_loss_) return std::numeric_limits<double>::quiet_NaN();
     if (!score_) {
-      Score<T> score(objective_.loss, net_.outputs);
+      Score<T> score(objective_.loss, net_.outputs, rows_->grid());
       if (!score.is_of_classes())
-        score.measure_spread(first_targets(),
+        score.measure_spread(reference_of(score),
                              [&](Index size, const auto& of_rows) { return sum_over_rows(size, of_rows); });
       score_.emplace(std::move(score));
     }
     SumOverShards sum(shards_, rows_->count(), score_->size());
     for_each_chunk(1, [&](const Data<T>& chunk, Range) {
-      run_forward(controls, chunk.X.data, chunk.samples);
+      run_forward(controls, chunk);
       sum.add(chunk.samples, [&](Range rows, double* sums) {
-        score_->add(chunk, rows, outputs_.data() + rows.begin * net_.outputs, sums);
+        score_->add(chunk, rows, outputs_.data() + rows.begin * score_->row_size(), sums);
       });
     });
     return score_->from(add_up_(sum.finished()).wide);
@@ -103,6 +103,7 @@ class ShardsEvaluator : public Evaluator<T> {
   AddUp add_up_;
   std::optional<double> scale_;
   Workspace<T> workspace_;
+  Workspace<T> predictions_;  ///< of observations, whose sweep has sums of its own
   std::vector<T> outputs_, output_gradient_;
   std::vector<double> losses_;
   std::optional<Batches> batches_;
@@ -115,7 +116,7 @@ class ShardsEvaluator : public Evaluator<T> {
   /// The cut of all rows, of which these are some.
   template <class S>
   BlockPlan plan() const {
-    BlockPlan plan = plan_blocks<S>(net_, all_rows_);
+    BlockPlan plan = plan_blocks<S>(net_, all_rows_, rows_->grid().kept_per_sample(net_));
     plan.shards = shards_;
     return plan;
   }
@@ -154,10 +155,10 @@ class ShardsEvaluator : public Evaluator<T> {
   double scale() {
     if (!scale_) {
       const auto weights = [](const Data<T>& data, Range rows, double* sum) {
-        for (Index i = rows.begin; i < rows.end; ++i) *sum += data.weight(i);
+        for (Index i = rows.begin; i < rows.end; ++i) *sum += data.weight_in_mean(i);
       };
       const auto ones = [](Range rows, double* sum) { *sum = static_cast<double>(rows.size()); };
-      const double total = rows_->are_weighted()
+      const double total = rows_->are_weighted() || rows_->grid()
                                ? sum_over_rows(1, weights)[0]
                                : add_up_(sum_over_shards(shards_, rows_->count(), 1, ones)).wide[0];
       if (!(total > 0) || !std::isfinite(total))
@@ -168,21 +169,23 @@ class ShardsEvaluator : public Evaluator<T> {
     return *scale_;
   }
 
-  std::vector<double> first_targets() {
+  /// That of the first rank.
+  std::vector<double> reference_of(const Score<T>& score) {
     const bool has_first = first_row_ == 0 && rows_->count() > 0;
     const RowRanges first = {{0, 1}};
-    const T* targets =
-        has_first ? rows_->read(first, first, this->stop_source_).targets.numbers.data : nullptr;
+    const std::vector<double> reference =
+        has_first ? score.reference(rows_->read(first, first, this->stop_source_)) : std::vector<double>();
     const auto of_rows = [&](Range rows, double* sums) {
-      if (has_first && rows.begin == 0) std::copy_n(targets, net_.outputs, sums);
+      if (has_first && rows.begin == 0) std::copy(reference.begin(), reference.end(), sums);
     };
     return add_up_(sum_over_shards(shards_, rows_->count(), net_.outputs, of_rows)).wide;
   }
 
-  void run_forward(const T* controls, const T* X, Index count) {
-    workspace_.stop_source = this->stop_source_;
-    outputs_.resize(static_cast<std::size_t>(count * net_.outputs));
-    if (count > 0) forward<T>(net_, controls, X, count, {.outputs = outputs_.data()}, workspace_);
+  void run_forward(const T* controls, const Data<T>& data) {
+    Workspace<T>& workspace = rows_->grid() ? predictions_ : workspace_;
+    workspace.stop_source = this->stop_source_;
+    outputs_.resize(static_cast<std::size_t>(data.samples * rows_->grid().row_size(net_.outputs)));
+    predict<T>(net_, controls, data, outputs_.data(), workspace);
   }
 
   double evaluate_all(const T* controls, const Derivatives<T>& all) {
@@ -198,15 +201,16 @@ class ShardsEvaluator : public Evaluator<T> {
       chunk.batch_scale = scale;
       if (!callback_loss_)
         return add_up_losses<T>(net_, controls, chunk, objective_, out, workspace_, chunk_plan);
-      call_loss(controls, chunk.X.data, chunk.samples, {}, scale, out.any());
+      call_loss(controls, chunk, {}, scale, out.any());
       callback_losses.add(chunk.samples, [&](Range some, double* sum) {
         for (Index i = some.begin; i < some.end; ++i) *sum += losses_[static_cast<std::size_t>(i)];
       });
       if (!out.any()) return;
-      const GivenCotangents<T> cotangents(output_gradient_.data());
-      AdjointSweep<T>(net_, controls, {net_, chunk.X.data}, chunk.samples, {&cotangents}, out, workspace_,
-                      chunk_plan)
-          .add_up();
+      with_given_cotangents(net_, controls, chunk, output_gradient_.data(), [&](const Cost<T>& cotangents) {
+        AdjointSweep<T>(net_, controls, {net_, chunk.X.data}, chunk.samples, {&cotangents}, out, workspace_,
+                        chunk_plan)
+            .add_up();
+      });
     });
     const Sums total = add_up_(nodes_of(gradient, callback_losses));
     if (gradient) {
@@ -243,9 +247,10 @@ class ShardsEvaluator : public Evaluator<T> {
 
   /// The losses of some of the rows that were read last, or of all of them, and their gradients. NaN where
   /// the outputs overflow, which no callback has to expect.
-  void call_loss(const T* controls, const T* X, Index count, std::span<const Index> positions, double scale,
+  void call_loss(const T* controls, const Data<T>& data, std::span<const Index> positions, double scale,
                  bool with_gradient) {
-    run_forward(controls, X, count);
+    const Index count = data.samples;
+    run_forward(controls, data);
     losses_.resize(static_cast<std::size_t>(count));
     output_gradient_.resize(outputs_.size());
     if (first_non_finite(outputs_.data(), static_cast<Index>(outputs_.size())) >= 0) {
@@ -304,21 +309,29 @@ class ShardsEvaluator : public Evaluator<T> {
   double evaluate_batch(const T* controls, const Derivatives<T>& out, std::int64_t batch) {
     const Index count = static_cast<Index>(batches_->at(batch).size());
     const double batch_scale = scale() * static_cast<double>(all_rows_) / static_cast<double>(count);
-    BatchTable<T> table(count, net_.row_size(), net_.outputs);
+    const ObservationGrid grid = rows_->grid();
+    const Index row_size = grid.row_size(net_.outputs);
+    BatchTable<T> table(count, net_.row_size(), grid ? grid.row_width(net_.outputs) : net_.outputs);
     std::vector<TreeNode> nodes = sum_over_shards(shards_, rows_->count(), 0, [](Range, double*) {});
     for (TreeNode& node : nodes) node.sums.wide = table.empty_table();
     put_local_rows(controls, out.any(), batch, batch_scale, table, nodes);
     table.take(add_up_(std::move(nodes)).wide);
+    const bool of_classes = !callback_loss_ && facts_of(objective_.loss).targets == TargetKind::classes;
+    const Data<T> data = table.data(of_classes, grid, batch_scale);
     if (callback_loss_) {
-      const GivenCotangents<T> cotangents(table.numbers.data());
+      std::vector<T> cotangents;
+      for (Index i = 0; i < count; ++i) {
+        const T* row = table.numbers.data() + i * table.target_width();
+        cotangents.insert(cotangents.end(), row, row + row_size);
+      }
       if (out.any())
-        AdjointSweep<T>(net_, controls, {net_, table.X.data()}, count, {&cotangents}, out, workspace_).run();
+        with_given_cotangents(net_, controls, data, cotangents.data(), [&](const Cost<T>& cost) {
+          AdjointSweep<T>(net_, controls, {net_, data.X.data}, count, {&cost}, out, workspace_).run();
+        });
       return batch_scale * sum_in_order(table.losses);
     }
-    const bool of_classes = facts_of(objective_.loss).targets == TargetKind::classes;
     const Objective losses_alone{objective_.loss, objective_.mean, {}};
-    return value_and_derivatives<T>(net_, controls, table.data(of_classes, batch_scale), losses_alone, out,
-                                    workspace_);
+    return value_and_derivatives<T>(net_, controls, data, losses_alone, out, workspace_);
   }
 
   void put_local_rows(const T* controls, bool with_gradient, std::int64_t batch, double batch_scale,
@@ -326,16 +339,17 @@ class ShardsEvaluator : public Evaluator<T> {
     const BatchRows local = read_batch(batch);
     const Index count = static_cast<Index>(local.indices.size());
     if (callback_loss_) {
-      std::vector<T> X;
-      for (const Index row : local.positions)
-        X.insert(X.end(), local.data.X.row(row), local.data.X.row(row + 1));
-      call_loss(controls, X.data(), count, local.positions, batch_scale, with_gradient);
+      Gathered<T> gathered(count, local.data);
+      call_loss(controls, gathered.take(local.data, local.positions, 0), local.positions, batch_scale,
+                with_gradient);
     }
+    const auto row_size = static_cast<std::size_t>(rows_->grid().row_size(net_.outputs));
     for (Index n = 0; n < count; ++n) {
       const Index row = local.positions[std::size_t(n)], index = local.indices[std::size_t(n)];
       if (callback_loss_)
-        table.put(local.data, row, index, output_gradient_.data() + n * net_.outputs, losses_[std::size_t(n)],
-                  nodes[0].sums.wide);
+        table.put(local.data, row, index,
+                  std::span<const T>(output_gradient_).subspan(std::size_t(n) * row_size, row_size),
+                  losses_[std::size_t(n)], nodes[0].sums.wide);
       else
         table.put(local.data, row, index, nodes[0].sums.wide);
     }

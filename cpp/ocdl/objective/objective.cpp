@@ -4,6 +4,8 @@ namespace ocdl {
 
 template class LossCost<double, double>;
 template class LossCost<float, float>;
+template class ObservedLossCost<double, double>;
+template class ObservedLossCost<float, float>;
 template double value_and_derivatives<double>(const Network&, const double*, const Data<double>&,
                                               const Objective&, const Derivatives<double>&,
                                               Workspace<double>&, const BlockPlan&, const Cost<double>*);

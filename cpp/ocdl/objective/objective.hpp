@@ -4,13 +4,16 @@
 
 #include "ocdl/objective/curvature.hpp"
 #include "ocdl/objective/loss.hpp"
+#include "ocdl/objective/observed_loss.hpp"
 #include "ocdl/objective/regulariser.hpp"
 #include "ocdl/sweep/adjoint_sweep.hpp"
+#include "ocdl/sweep/flow.hpp"
 
 namespace ocdl {
 
 /// J(u) = R(u) + scale * sum_i w_i loss(W y_i[N] + mu, c_i), with scale = 1 ("sum") or 1 / sum_i w_i
-/// ("mean").
+/// ("mean"). Of observations, the loss of a sample is the sum over what was observed, n_i numbers, and the
+/// mean divides by sum_i w_i n_i / outputs.
 struct Objective {
   Loss loss;
   bool mean = true;
@@ -28,14 +31,43 @@ struct RowTable {
   RowTable from(Index first) const { return data ? RowTable{row(first), width} : *this; }
 };
 
-/// What the outputs are compared with: labels 0 .. max(outputs, 2) - 1, or rows of numbers; the loss says
-/// which.
+/// How a row of numbers holds what was observed of a sample: (times, outputs) values, NaN where nothing was,
+/// and behind them the times unless all samples share them. No times: no observations.
+struct ObservationGrid {
+  Index times = 0;
+  const double* shared = nullptr;
+
+  explicit operator bool() const { return times > 0; }
+  Index outputs(Index row_width) const { return row_width / times - (shared ? 0 : 1); }
+  Index row_width(Index outputs) const { return times * (outputs + (shared ? 0 : 1)); }
+  /// Numbers of a sample that the cost of its loss keeps beside its trajectory.
+  Index kept_per_sample(const Network& net) const { return times > 0 ? observation_size(net) : 0; }
+  /// Outputs of a sample that a loss takes.
+  Index row_size(Index outputs) const { return std::max<Index>(times, 1) * outputs; }
+};
+
+/// What the outputs are compared with: labels 0 .. max(outputs, 2) - 1, or rows of numbers, which may be
+/// observations; the loss says which.
 template <class S>
 struct Targets {
   const std::int64_t* labels = nullptr;
   RowTable<S> numbers = {};
+  ObservationGrid grid = {};
 
-  Targets from(Index first) const { return {labels ? labels + first : nullptr, numbers.from(first)}; }
+  Targets from(Index first) const { return {labels ? labels + first : nullptr, numbers.from(first), grid}; }
+  ObservationTimes<S> times() const {
+    return {grid.times, grid.shared, grid.shared ? nullptr : numbers.data + numbers.width - grid.times,
+            numbers.width};
+  }
+  /// How much sample i counts in a mean: the fraction of the outputs at one time that was observed.
+  double observed(Index i) const {
+    if (!grid) return 1;
+    const Index outputs = grid.outputs(numbers.width);
+    const S* row = numbers.row(i);
+    const auto count =
+        std::count_if(row, row + grid.times * outputs, [](const S& x) { return value_of(x) == value_of(x); });
+    return static_cast<double>(count) / static_cast<double>(outputs);
+  }
 };
 
 /// Samples: rows of X with their targets; no weights: all 1. They may be numbers of S beside controls of
@@ -58,7 +90,7 @@ struct Data {
   double scale(bool mean) const {
     if (batch_scale != 0) return batch_scale;
     if (!mean) return 1;
-    if (!weights) return 1 / static_cast<double>(samples);
+    if (!weights && !targets.grid) return 1 / static_cast<double>(samples);
     const Shards shards = Shards::of(samples);
     return 1 / tree_sum(0, shards.all, [&](Index k) {
              const Index begin = k * shards.size;
@@ -68,9 +100,10 @@ struct Data {
 
   double sum_of_weights(Range rows) const {
     double sum = 0;
-    for (Index i = rows.begin; i < rows.end; ++i) sum += weight(i);
+    for (Index i = rows.begin; i < rows.end; ++i) sum += weight_in_mean(i);
     return sum;
   }
+  double weight_in_mean(Index i) const { return weight(i) * targets.observed(i); }
 };
 
 /// The losses of the samples: the cost of the outputs.
@@ -155,14 +188,27 @@ template <class T, class S>
   for (Index n = 0; dz && n < count * size; ++n) dz[n] *= T(scale_);
 }
 
+/// f(cost) with the cost that is the losses of the samples.
+template <class T, class S, class F>
+auto with_loss_cost(const Network& net, const T* controls, const Data<S>& data, const Objective& objective,
+                    double scale, bool gauss_newton, const F& f) {
+  if (!data.targets.grid) return f(LossCost<T, S>(net.outputs, data, objective.loss, scale, gauss_newton));
+  const RowTable<S>& values = data.targets.numbers;
+  const Observed<S> observed{data.targets.times(), values.data, values.width, data.weights};
+  return f(ObservedLossCost<T, S>(net, controls, observed, objective.loss, scale, gauss_newton));
+}
+
 /// The losses without the regulariser, of some of the rows with their scale, after `start_sum` and the rows
 /// before them: the sums by the controls and the value, not yet scaled, stay in the workspace's tree.
 template <class T, class S>
 void add_up_losses(const Network& net, const T* controls, const Data<S>& data, const Objective& objective,
                    const Derivatives<T>& out, Workspace<T>& workspace, const BlockPlan& plan,
                    bool gauss_newton = false) {
-  const LossCost<T, S> cost(net.outputs, data, objective.loss, data.scale(objective.mean), gauss_newton);
-  AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost}, out, workspace, plan).add_up();
+  with_loss_cost(
+      net, controls, data, objective, data.scale(objective.mean), gauss_newton, [&](const Cost<T>& cost) {
+        AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost}, out, workspace, plan)
+            .add_up();
+      });
 }
 
 /// J and its derivatives: forward, losses and, where derivatives are wanted, backward, block by block.
@@ -173,10 +219,12 @@ Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<
                               Workspace<T>& workspace, const BlockPlan& plan,
                               const Cost<T>* more_cost = nullptr) {
   const double scale = data.scale(objective.mean);
-  const LossCost<T, S> cost(net.outputs, data, objective.loss, scale);
-  Wide<T> value = scale * AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost, more_cost},
-                                          derivatives, workspace, plan)
-                              .run();
+  Wide<T> value =
+      scale * with_loss_cost(net, controls, data, objective, scale, false, [&](const Cost<T>& cost) {
+        return AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost, more_cost},
+                               derivatives, workspace, plan)
+            .run();
+      });
   if (objective.regulariser.none()) return value;
   if (derivatives.known_finite) *derivatives.known_finite = false;
   return value + objective.regulariser.add(net, controls, derivatives.controls);
@@ -187,13 +235,36 @@ Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<
                               const Objective& objective, const Derivatives<T>& derivatives,
                               Workspace<T>& workspace, const Cost<T>* more_cost = nullptr) {
   return value_and_derivatives<T>(net, controls, data, objective, derivatives, workspace,
-                                  plan_blocks<T>(net, data.samples), more_cost);
+                                  plan_blocks<T>(net, data.samples, data.targets.grid.kept_per_sample(net)),
+                                  more_cost);
 }
 
 template <class T, class S>
 Wide<T> value(const Network& net, const T* controls, const Data<S>& data, const Objective& objective,
               Workspace<T>& workspace) {
   return value_and_derivatives<T>(net, controls, data, objective, {}, workspace);
+}
+
+/// What the loss compares with the targets: the outputs, (samples, outputs), or of observations those at
+/// their times, (samples, times, outputs).
+template <class T>
+void predict(const Network& net, const T* controls, const Data<T>& data, T* outputs,
+             Workspace<T>& workspace) {
+  if (data.samples == 0) return;
+  if (!data.targets.grid)
+    return forward<T>(net, controls, data.X.data, data.samples, {.outputs = outputs}, workspace);
+  const ObservedOutputs<T> cost(net, controls, data.targets.times(), outputs);
+  AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost}, {}, workspace).run();
+}
+
+/// f(cost) with the cost of given cotangents of these.
+template <class T, class F>
+void with_given_cotangents(const Network& net, const T* controls, const Data<T>& data, const T* cotangents,
+                           const F& f) {
+  if (data.targets.grid)
+    f(ObservedCotangents<T>(net, controls, data.targets.times(), cotangents));
+  else
+    f(GivenCotangents<T>(cotangents));
 }
 
 /// The gradient of the losses by these outputs, (samples, outputs), of which `value_and_derivatives` is the
@@ -218,6 +289,8 @@ void output_gradient(const Objective& objective, const Data<T>& data, Index outp
 // Compiled once, in objective.cpp.
 extern template class LossCost<double, double>;
 extern template class LossCost<float, float>;
+extern template class ObservedLossCost<double, double>;
+extern template class ObservedLossCost<float, float>;
 extern template double value_and_derivatives<double>(const Network&, const double*, const Data<double>&,
                                                      const Objective&, const Derivatives<double>&,
                                                      Workspace<double>&, const BlockPlan&,

@@ -34,7 +34,7 @@ void finish_product(const Network& net, const Regulariser& regulariser, double* 
 void curvature_product(const Network& net, const double* controls, const Data<double>& data,
                        const Objective& objective, Curvature curvature, const double* direction,
                        double* product, SecondOrderWorkspace& workspace) {
-  const BlockPlan plan = plan_blocks<Dual<double>>(net, data.samples);
+  const BlockPlan plan = plan_blocks<Dual<double>>(net, data.samples, data.targets.grid.kept_per_sample(net));
   start_product(net, controls, direction, plan.shards, data.samples, workspace);
   differentiate_losses(net, data, objective, curvature, workspace, plan);
   for (Index n = 0; n < net.control_size(); ++n)

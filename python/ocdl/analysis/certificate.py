@@ -22,6 +22,7 @@ from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.inputs import refuse_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
+from ocdl.model.observations import Observations
 
 __all__ = ["Certificate", "Check", "certify"]
 
@@ -197,6 +198,11 @@ def certify(
     """
     refuse_inputs(net, "certify")
     objective = DEFAULT_OBJECTIVE if objective is None else objective
+    if isinstance(y, Observations):
+        raise ValueError(
+            "certify takes targets of the outputs at the end: Observations within the horizon change the costates on "
+            "their way, so that <p[j], v[j]> is not constant"
+        )
     case, rng = identities.Case(net, u, X, y, objective, sample_weight), random_source(random_state)
     g = case.gradient(objective)
     whole, parts = identities.taylor_tests(case, g, rng)

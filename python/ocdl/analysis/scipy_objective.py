@@ -13,6 +13,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
+from ocdl.model.observations import Observations, validated_targets
 
 __all__ = ["ScipyObjective", "scipy_objective"]
 
@@ -27,7 +28,7 @@ class ScipyObjective:
     ----------
     net : Network
     X : ndarray of shape (samples, features)
-    y : ndarray
+    y : ndarray or Observations
     objective : Objective
     sample_weight : ndarray of shape (samples,) or None
     inputs : array_like or None
@@ -211,7 +212,7 @@ class ScipyObjective:
 def scipy_objective(
     net: Flow,
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | Observations,
     objective: Objective | None = None,
     *,
     sample_weight: ArrayLike | None = None,
@@ -222,7 +223,7 @@ def scipy_objective(
     Parameters
     ----------
     X : array_like of shape (samples, features)
-    y : array_like of shape (samples,) or (samples, outputs)
+    y : array_like of shape (samples,) or (samples, outputs), or Observations
         The targets, as for `Network.value`.
     objective : Objective, optional
         Default: ``Objective()``.
@@ -263,6 +264,8 @@ def scipy_objective(
     objective = DEFAULT_OBJECTIVE if objective is None else objective
     rows = net._samples(net._joined(X, inputs))[:, : net.n_features]
     net._require_fit(objective)
-    targets = objective._loss._validate_targets(y, len(rows), net.n_outputs, net.dtype)
+    targets = validated_targets(net, objective._loss, y, len(rows))
+    if isinstance(y, Observations):
+        targets = y  # which keeps what was checked
     weights = validation.weights(sample_weight, len(rows), net.dtype, mean=objective.reduction == "mean")
     return ScipyObjective(net, rows, targets, objective, weights, inputs)

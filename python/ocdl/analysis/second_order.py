@@ -11,6 +11,7 @@ from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.objective import Objective
+from ocdl.model.observations import Observations
 
 __all__ = ["gauss_newton_product", "hamiltonian_hessian", "hessian_product"]
 
@@ -19,7 +20,7 @@ def hessian_product(
     net: Flow,
     u: Controls,
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | Observations,
     objective: Objective | None = None,
     *,
     du: Controls,
@@ -37,7 +38,7 @@ def hessian_product(
     ----------
     u : Controls
     X : array_like of shape (samples, features)
-    y : array_like of shape (samples,) or (samples, outputs)
+    y : array_like of shape (samples,) or (samples, outputs), or Observations
         The targets, as for `Network.value`.
     objective : Objective, optional
         Default: ``Objective()``.
@@ -77,7 +78,7 @@ def gauss_newton_product(
     net: Flow,
     u: Controls,
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | Observations,
     objective: Objective | None = None,
     *,
     du: Controls,
@@ -97,7 +98,7 @@ def gauss_newton_product(
     ----------
     u : Controls
     X : array_like of shape (samples, features)
-    y : array_like of shape (samples,) or (samples, outputs)
+    y : array_like of shape (samples,) or (samples, outputs), or Observations
         The targets, as for `Network.value`.
     objective : Objective, optional
         Default: ``Objective()``.
@@ -136,7 +137,7 @@ def hamiltonian_hessian(
     net: Flow,
     u: Controls,
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | Observations,
     objective: Objective | None = None,
     *,
     layer: int = 0,
@@ -158,7 +159,7 @@ def hamiltonian_hessian(
     ----------
     u : Controls
     X : array_like of shape (samples, features)
-    y : array_like of shape (samples,) or (samples, outputs)
+    y : array_like of shape (samples,) or (samples, outputs), or Observations
         The targets, as for `Network.value`.
     objective : Objective, optional
         Default: ``Objective()``.

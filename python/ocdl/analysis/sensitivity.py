@@ -14,6 +14,7 @@ from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.inputs import refuse_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective, predict_class
+from ocdl.model.observations import Observations
 
 __all__ = ["MinimalPerturbation", "minimal_perturbation", "sensitivity"]
 
@@ -57,7 +58,9 @@ class MinimalPerturbation:
         return f"{result.sum()} of {len(result)} predictions can be changed{nearest}"
 
 
-def sensitivity(net: Flow, u: Controls, X: ArrayLike, y: ArrayLike, objective: Objective | None = None) -> FloatArray:
+def sensitivity(
+    net: Flow, u: Controls, X: ArrayLike, y: ArrayLike | Observations, objective: Objective | None = None
+) -> FloatArray:
     """Return the derivative of each sample's loss with respect to the sample, (samples, features).
 
     It is the costate p[0] without the weights of the mean: a large row is a sample whose loss a small perturbation
@@ -94,7 +97,10 @@ def sensitivity(net: Flow, u: Controls, X: ArrayLike, y: ArrayLike, objective: O
     refuse_inputs(net, "sensitivity")
     each = replace(DEFAULT_OBJECTIVE if objective is None else objective, reduction="sum", penalties=())
     rows = net._samples(X)
-    derivative = net.vjp(u, rows, output_cotangents=each.output_grad(net.predict(u, rows), y)).X
+    if isinstance(y, Observations):
+        derivative = net.value_and_grad(u, rows, y, each, input_grad=True)[1].X
+    else:
+        derivative = net.vjp(u, rows, output_cotangents=each.output_grad(net.predict(u, rows), y)).X
     assert derivative is not None
     return derivative
 

@@ -16,21 +16,30 @@ from ocdl.distributed.ranks import Ranks
 from ocdl.distributed.row_distribution import RowDistribution
 from ocdl.model.custom_loss import LossOnRows, select_rows
 from ocdl.model.objective import Objective
+from ocdl.model.observations import ObservedTargets, validated_targets
 from ocdl.network import Network
 
 
 class ArrayData(Data):
     """Arrays of samples, joined with their inputs.
 
-    `min_rows` is the least number of rows, 0 if other ranks may have all of them.
+    `min_rows` is the least number of rows, 0 if other ranks may have all of them; `h` the steps of the start.
     """
 
     def __init__(
-        self, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, inputs: Any, min_rows: int
+        self,
+        net: Network,
+        objective: Objective,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        inputs: Any,
+        min_rows: int,
+        h: FloatArray | None,
     ) -> None:
         super().__init__(net, objective)
         self.X = net._samples(net._joined(X, inputs, min_rows), min_rows)
-        self.y = objective._loss._validate_targets(y, len(self.X), net.n_outputs, net.dtype)
+        self.y = validated_targets(net, objective._loss, y, len(self.X), h)
         is_mean = objective.reduction == "mean"
         self.sample_weight = validation.weights(
             sample_weight, len(self.X), net.dtype, are_all=min_rows > 0, mean=is_mean
@@ -61,7 +70,13 @@ class ArrayData(Data):
         if not loss.is_custom:
             return _core.samples_evaluator(core_network, X, y, weights, core_objective)
         on_samples = self.objective._on_samples(y, weights, len(X))
-        return _core.callback_loss_evaluator(core_network, X, core_objective, on_samples.evaluate, on_samples.score)
+        return _core.callback_loss_evaluator(
+            core_network, X, core_objective, on_samples.evaluate, on_samples.score, self.observed
+        )
+
+    @property
+    def observed(self) -> ObservedTargets | None:
+        return self.y if isinstance(self.y, ObservedTargets) else None
 
     def chunks(self) -> Iterator[tuple[int, FloatArray]]:
         yield self.first_row, self.X
@@ -99,6 +114,8 @@ def _bytes_of(array: Any, rows: slice, n_rows: int) -> Any:
     """Return the memory of some rows; other targets, those of a custom loss, are identified by their repr."""
     if array is None:
         return b"none"
+    if isinstance(array, ObservedTargets):
+        return array[rows].observed_rows.tobytes() + array.times_digest()
     if isinstance(array, np.ndarray) and array.dtype.kind in "biuf":
         return np.ascontiguousarray(array[rows]).data
     is_all = rows.start == 0 and rows.stop == n_rows

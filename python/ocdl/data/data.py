@@ -12,6 +12,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.distributed.ranks import Ranks
 from ocdl.distributed.row_distribution import RowDistribution
 from ocdl.model.objective import Objective
+from ocdl.model.observations import ObservedTargets
 from ocdl.network import Network
 
 Samples = tuple[FloatArray, Any, FloatArray | None]  # X, targets and, if given, weights
@@ -42,6 +43,11 @@ class Data(ABC):
     def initial_states(self) -> FloatArray | None:
         """Return where initial states that are learned begin, (samples, dim)."""
         return None
+
+    @property
+    @abstractmethod
+    def observed(self) -> ObservedTargets | None:
+        """The times of the targets, where these are observations."""
 
     @abstractmethod
     def evaluator(self, core_objective: _core.Objective) -> _core.Evaluator:

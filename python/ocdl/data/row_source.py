@@ -36,7 +36,8 @@ class RowSource:
 
     - ``n_rows``, the number of all rows, and
     - ``rows(i, j)``, which returns X, of shape (j - i, features), and y, or X, y and the weights of these samples, of
-      shape (j - i,); the same ones each time.
+      shape (j - i,); the same ones each time. With `Observations` as y, these are of so many times in all rows, and
+      all at the same times or each sample at its own.
 
     `rows` is called from a separate thread, one call at a time. An exception in it ends the training with a
     RuntimeError that names the rows and has that exception as its cause. The rows are checked each time. Labels are

@@ -20,6 +20,7 @@ from ocdl.distributed.row_distribution import RowDistribution, row_range
 from ocdl.model.custom_loss import select_rows
 from ocdl.model.inputs import refuse_inputs
 from ocdl.model.objective import Objective
+from ocdl.model.observations import ObservedTargets
 from ocdl.network import Network
 
 CHUNK_BYTES = 2**23  # that a pass reads at once
@@ -32,7 +33,9 @@ MAX_ROWS = 2**53
 class SourceData(Data):
     """The rows of a source, or whole shards of them for this rank; `name` is the argument that the source came as."""
 
-    def __init__(self, net: Network, objective: Objective, source: Rows, ranks: Ranks, name: str) -> None:
+    def __init__(
+        self, net: Network, objective: Objective, source: Rows, ranks: Ranks, name: str, h: FloatArray | None
+    ) -> None:
         super().__init__(net, objective)
         refuse_inputs(net, "a row source")
         self.all_rows = validation.integer_up_to(source.n_rows, f"n_rows of {name}", MAX_ROWS)
@@ -41,7 +44,7 @@ class SourceData(Data):
         rows = row_range(ranks.rank, ranks.size, self.all_rows)
         self._start: int = rows.start
         self._end: int = rows.stop
-        self._reader = CheckedRows(source, net, objective, f"{name}, {source!r:.200}")
+        self._reader = CheckedRows(source, net, objective, f"{name}, {source!r:.200}", h)
         self._prefetcher = Prefetcher(self._reader.read)
         self._current: Samples | None = None
         self._probe(1, ROWS_PER_PROBE)  # raises now if the rows are not valid
@@ -58,8 +61,9 @@ class SourceData(Data):
         return bool(self._reader.is_weighted)
 
     def evaluator(self, core_objective: _core.Objective) -> _core.Evaluator:
-        net = self.net
-        row_bytes = (net.n_features + net.n_outputs + 1) * net.dtype.itemsize
+        net, observed = self.net, self.observed
+        width = net.n_outputs if observed is None else observed.observed_rows.shape[1]
+        row_bytes = (net.n_features + width + 1) * net.dtype.itemsize
         make = _core.source_evaluator if net.dtype == np.float64 else _core.source_evaluator_single
         return make(
             net._core_network,
@@ -73,7 +77,12 @@ class SourceData(Data):
             self.all_rows,
             None if self.distribution is None else self.distribution.allreduce_nodes,
             self._evaluate_custom_loss if self.objective._loss.is_custom else None,
+            None if observed is None else (observed.count, observed.shared_times),
         )
+
+    @property
+    def observed(self) -> ObservedTargets | None:
+        return self._reader.observed
 
     def chunks(self) -> Iterator[tuple[int, FloatArray]]:
         step = max(CHUNK_BYTES // (self.net.n_features * self.net.dtype.itemsize), 1)
@@ -91,6 +100,9 @@ class SourceData(Data):
         """Return a digest of the number of rows and of some of them."""
         digest = hashlib.sha256(f"a source of {self.all_rows} rows".encode())
         for array in self._probe(PROBES, ROWS_PER_PROBE):
+            if isinstance(array, ObservedTargets):
+                digest.update(array.times_digest())
+                array = array.observed_rows
             is_plain = isinstance(array, np.ndarray) and array.dtype.kind in "biuf"
             digest.update(np.ascontiguousarray(array).data if is_plain else repr(array).encode("utf-8", "replace"))
         return digest.hexdigest()

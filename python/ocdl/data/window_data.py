@@ -29,12 +29,13 @@ class WindowData(ArrayData):
         sample_weight: Any,
         inputs: Any,
         initial_states: InitialStates,
+        h: FloatArray | None,
     ) -> None:
         if objective._loss.is_custom:
             raise ValueError("initial_states needs a loss of ocdl; a custom loss cannot be combined with it")
         observed = validation.plain_array(X, "X", net.dtype)
         filled = np.where(np.isnan(observed), net.dtype.type(0), observed)
-        super().__init__(net, objective, filled, y, sample_weight, inputs, 1)
+        super().__init__(net, objective, filled, y, sample_weight, inputs, 1, h)
         self._observed, self._options = self.X.copy(), initial_states
         self._observed[:, : net.n_features] = observed
         self._windows = initial_states._windows(len(self))

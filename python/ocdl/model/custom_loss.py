@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ocdl import _core
 from ocdl.base import validation
 from ocdl.base.names import pluralise
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.losses import CustomLoss, Loss
+from ocdl.model.observations import ObservedTargets
 
 
 class CallbackLoss(Loss):
@@ -40,15 +42,34 @@ class CallbackLoss(Loss):
         self, outputs: FloatArray, targets: Any, weights: FloatArray | None, scale: float
     ) -> tuple[FloatArray, FloatArray]:
         """Return the weighted losses of rows, (rows,), and their gradients times the scale, (rows, outputs)."""
+        if isinstance(targets, ObservedTargets):
+            values, gradients = self._observed_values_and_grads(outputs, targets)
+        else:
+            values, gradients = self._values_and_grads(outputs, targets)
+        wide = np.ones(len(outputs)) if weights is None else weights.astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return wide * values, (scale * wide[:, None] * gradients).astype(outputs.dtype, order="C")
+
+    def _values_and_grads(
+        self, outputs: FloatArray, targets: Any, missing: NDArray[np.bool_] | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what the custom loss returns, with a gradient of 0 where targets are missing."""
         name = f"{self.name}.value_and_grad"
         result = self.custom.value_and_grad(outputs.copy(), targets)
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise TypeError(f"{name} must return a pair (values, gradients), got {type(result).__name__}")
         values = _validate(result[0], (len(outputs),), f"the values of {name}", "(samples,)")
-        gradients = _validate(result[1], outputs.shape, f"the gradients of {name}", "(samples, outputs)")
-        wide = np.ones(len(outputs)) if weights is None else weights.astype(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return wide * values, (scale * wide[:, None] * gradients).astype(outputs.dtype, order="C")
+        gradients = _validate(result[1], outputs.shape, f"the gradients of {name}", "(samples, outputs)", missing)
+        return values, gradients
+
+    def _observed_values_and_grads(
+        self, outputs: FloatArray, targets: ObservedTargets
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the losses of samples, summed over the times with something observed, and their gradients."""
+        some, z, observed = observed_outputs(outputs, targets)
+        values, gradients = np.zeros(some.shape), np.zeros((*some.shape, targets.outputs))
+        values[some], gradients[some] = self._values_and_grads(z, observed, np.isnan(observed))
+        return values.sum(axis=1), gradients.reshape(len(outputs), -1)
 
     def _validate_targets(self, y: Any, samples: int, outputs: int, dtype: np.dtype[Any]) -> Any:
         """Return targets as they were given."""
@@ -91,7 +112,7 @@ class LossOnSamples:
         targets, weights = self.targets, self.weights
         scale = 1.0
         if self.mean:
-            scale = 1 / (self.samples if weights is None else _core.sum_in_order(weights.astype(np.float64)))
+            scale = 1 / self._total_weight()
         if rows is not None:
             targets = select_rows(targets, rows)
             weights = None if weights is None else weights[rows]
@@ -99,12 +120,22 @@ class LossOnSamples:
         losses, gradient = self.loss.weighted_values_and_grads(outputs, targets, weights, scale)
         return scale * _core.sum_in_order(losses), gradient
 
+    def _total_weight(self) -> float:
+        """Return what a mean divides by."""
+        weights = np.ones(self.samples) if self.weights is None else self.weights.astype(np.float64)
+        if isinstance(self.targets, ObservedTargets):
+            weights = weights * self.targets.observed_fractions()
+        return _core.sum_in_order(weights)
+
     def score(self, outputs: FloatArray) -> float:
         """Return the score of the loss at the outputs of all samples; NaN if it has none."""
         score = getattr(self.loss.custom, "score", None)
         if score is None:
             return math.nan
-        result = score(outputs, self.targets)
+        targets = self.targets
+        if isinstance(targets, ObservedTargets):
+            _, outputs, targets = observed_outputs(outputs, targets)
+        result = score(outputs, targets)
         try:
             return float(result)
         except (TypeError, ValueError, OverflowError) as error:
@@ -131,7 +162,17 @@ class LossOnRows:
         return self.loss.weighted_values_and_grads(outputs, targets, weights, scale)
 
 
-def _validate(array: Any, shape: tuple[int, ...], name: str, meaning: str) -> FloatArray:
+def observed_outputs(outputs: FloatArray, targets: ObservedTargets) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+    """Return at which (sample, time) something was observed, and the outputs and values of these, (rows, outputs)."""
+    values = targets.values
+    some: NDArray[np.bool_] = np.asarray(~np.isnan(values).all(axis=2))
+    return some, outputs.reshape(values.shape)[some], values[some]
+
+
+def _validate(
+    array: Any, shape: tuple[int, ...], name: str, meaning: str, missing: NDArray[np.bool_] | None = None
+) -> FloatArray:
+    """Return such numbers, with 0 where they are missing."""
     try:
         numbers = np.asarray(array)
     except ValueError as error:
@@ -141,6 +182,8 @@ def _validate(array: Any, shape: tuple[int, ...], name: str, meaning: str) -> Fl
     if numbers.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, {meaning}, got {numbers.shape}")
     validation.require_unmasked(array, name)
+    if missing is not None:
+        numbers = np.where(missing, 0, numbers)
     bad = np.flatnonzero(np.isnan(numbers).reshape(len(numbers), -1).any(axis=1))
     if len(bad):
         raise FloatingPointError(f"{name} are NaN for sample {bad[0]}")
@@ -172,6 +215,8 @@ def concatenate_rows(parts: Sequence[Any]) -> Any:
     first = parts[0]
     if first is None:
         return None
+    if isinstance(first, ObservedTargets):
+        return replace(first, observed_rows=np.concatenate([part.observed_rows for part in parts]))
     if isinstance(first, dict):
         return {key: concatenate_rows([part[key] for part in parts]) for key in first}
     if hasattr(first, "iloc"):

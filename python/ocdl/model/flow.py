@@ -23,6 +23,7 @@ from ocdl.model.controls import Controls
 from ocdl.model.fields import FIELDS
 from ocdl.model.inputs import gradient_of_rows, join_direction, join_inputs, require_no_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
+from ocdl.model.observations import Observations, ObservedTargets, times_as_targets, validated_targets
 from ocdl.model.penalties import GroupL1
 from ocdl.model.tableau import Tableau
 
@@ -233,6 +234,45 @@ class Flow(Architecture):
         """
         return self._end(self._core_network.final_state, u, self._joined(X, inputs))
 
+    def outputs_at(self, u: Controls, X: ArrayLike, times: ArrayLike, *, inputs: ArrayLike | None = None) -> FloatArray:
+        """Return the outputs ``W y(t) + mu`` at any times, (samples, times, outputs).
+
+        Between layers y(t) is the cubic polynomial through the states of the nearest four, as for `Observations`.
+
+        Parameters
+        ----------
+        u : Controls
+        X : array_like of shape (samples, features)
+        times : array_like of shape (k,) or (samples, k)
+            Increasing times from 0 to the horizon, of all samples or of each one; where the steps are learned, and in
+            a feed-forward network, numbers of layers.
+        inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+            As for `forward`.
+
+        Returns
+        -------
+        ndarray of shape (samples, k, outputs)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument does not fit the network; the message names it, what was given and what is accepted.
+        FloatingPointError
+            If the flow overflows; the message names the sample and the layer.
+
+        Examples
+        --------
+        >>> import numpy as np, ocdl
+        >>> net = ocdl.Network(1, 8, tableau="kutta4", activation="identity", control_intervals=1)
+        >>> u, times = net.controls(K=[[[1.0]]], W=[[1.0]]), np.linspace(0, 1, 20)
+        >>> z = net.outputs_at(u, [[1.0], [2.0]], times)
+        >>> z.shape, bool(np.allclose(z[0, :, 0], np.exp(times), rtol=1e-4))
+        ((2, 20, 1), True)
+        """
+        vector, rows = self._vector(u), self._samples(self._joined(X, inputs))
+        targets = times_as_targets(self, times, len(rows), u.h)
+        return self._outputs_for(vector, rows, targets)
+
     def vjp(
         self,
         u: Controls,
@@ -310,7 +350,7 @@ class Flow(Architecture):
         self,
         u: Controls,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | Observations,
         objective: Objective | None = None,
         *,
         sample_weight: ArrayLike | None = None,
@@ -322,9 +362,9 @@ class Flow(Architecture):
         ----------
         u : Controls
         X : array_like of shape (samples, features)
-        y : array_like of shape (samples,) or (samples, outputs)
+        y : array_like of shape (samples,) or (samples, outputs), or Observations
             What the loss compares the outputs with: labels 0, 1, ..., where a network with one output takes 0 and 1; or
-            real numbers, one for each output.
+            real numbers, one for each output; or `Observations` at any times.
         objective : Objective, optional
             Default: ``Objective()``.
         sample_weight : array_like of shape (samples,), optional
@@ -363,9 +403,8 @@ class Flow(Architecture):
         if not objective._loss.is_custom:
             J = objective._core_objective.value(self._core_network, vector, X, targets, weights)
         else:
-            J, _ = objective._on_samples(targets, weights, len(X)).value_and_grad(
-                self._end(self._core_network.predict, u, X)
-            )
+            outputs = self._outputs_for(vector, X, targets)
+            J, _ = objective._on_samples(targets, weights, len(X)).value_and_grad(outputs)
             J += objective._core_objective.penalty(self._core_network, vector)[0]
         if J is None or not math.isfinite(J):
             overflow.report(self._core_network, vector, X)
@@ -375,7 +414,7 @@ class Flow(Architecture):
         self,
         u: Controls,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | Observations,
         objective: Objective | None = None,
         *,
         sample_weight: ArrayLike | None = None,
@@ -390,7 +429,7 @@ class Flow(Architecture):
         ----------
         u : Controls
         X : array_like of shape (samples, features)
-        y : array_like of shape (samples,) or (samples, outputs)
+        y : array_like of shape (samples,) or (samples, outputs), or Observations
             The targets, as for `value`.
         objective : Objective, optional
             Default: ``Objective()``.
@@ -449,7 +488,7 @@ class Flow(Architecture):
         self,
         u: Controls,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | Observations,
         objective: Objective | None = None,
         *,
         sample_weight: ArrayLike | None = None,
@@ -470,7 +509,7 @@ class Flow(Architecture):
         ----------
         u : Controls
         X : array_like of shape (samples, features)
-        y : array_like of shape (samples,) or (samples, outputs)
+        y : array_like of shape (samples,) or (samples, outputs), or Observations
             The targets, as for `value`.
         objective : Objective, optional
             Default: ``Objective()``.
@@ -504,9 +543,9 @@ class Flow(Architecture):
         vector, X, targets, weights = self._problem(u, self._joined(X, inputs), y, objective, sample_weight)
         self._require_memory_for_states(len(X))
         if objective._loss.is_custom:
-            outputs = self._predict_rows(u, X)
+            outputs = self._outputs_for(vector, X, targets)
             _, gradient = objective._on_samples(targets, weights, len(X)).value_and_grad(outputs)
-            return cast(FloatArray, self._vjp(vector, X, gradient, None, with_costates=True)[1])
+            return cast(FloatArray, self._vjp_for(vector, X, targets, gradient, with_costates=True)[1])
         costates = objective._core_objective.adjoint(self._core_network, vector, X, targets, weights)
         if _core.first_non_finite(costates) >= 0:
             overflow.report(self._core_network, vector, X)
@@ -588,7 +627,7 @@ class Flow(Architecture):
         self,
         u: Controls,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | Observations,
         objective: Objective | None,
         du: Controls,
         sample_weight: ArrayLike | None,
@@ -629,6 +668,24 @@ class Flow(Architecture):
         gradient, row_gradient, costates = found
         return gradient_of_rows(self, gradient, row_gradient), costates
 
+    def _outputs_for(self, vector: FloatArray, X: FloatArray, targets: Any) -> FloatArray:
+        """Return what a loss compares with the targets: the outputs, or of observations those at their times."""
+        if not isinstance(targets, ObservedTargets):
+            return self._predict_rows(Controls(self._layout, vector), X)
+        outputs = _core.outputs_at(self._core_network, vector, X, targets)
+        if _core.first_non_finite(outputs) >= 0:
+            overflow.report(self._core_network, vector, X)
+        return outputs
+
+    def _vjp_for(
+        self, vector: FloatArray, X: FloatArray, targets: Any, cotangents: FloatArray, *, with_costates: bool = False
+    ) -> tuple[Controls, FloatArray | None]:
+        """Return `_vjp` for cotangents of these outputs."""
+        if not isinstance(targets, ObservedTargets):
+            return self._vjp(vector, X, cotangents, None, with_costates=with_costates)
+        gradient, row_gradient, costates = _core.observed_vjp(self._core_network, vector, X, targets, cotangents)
+        return gradient_of_rows(self, gradient, row_gradient), costates
+
     def _end(self, sweep: Callable[[Any, Any], FloatArray | None], u: Controls, X: ArrayLike) -> FloatArray:
         """Return what a function of the core finds at the end of the flow.
 
@@ -659,9 +716,9 @@ class Flow(Architecture):
         input_grad: bool,
     ) -> tuple[float, Controls]:
         """Return J and its gradient for a custom loss."""
-        outputs = self._predict_rows(Controls(self._layout, vector), X)
+        outputs = self._outputs_for(vector, X, targets)
         J, output_gradient = objective._on_samples(targets, weights, len(X)).value_and_grad(outputs)
-        g = self._vjp(vector, X, output_gradient, None)[0]
+        g = self._vjp_for(vector, X, targets, output_gradient)[0]
         penalty, penalty_gradient = objective._core_objective.penalty(self._core_network, vector)
         J, total = J + penalty, g._vector + penalty_gradient
         if not math.isfinite(J) or _core.first_non_finite(total) >= 0:
@@ -706,7 +763,8 @@ class Flow(Architecture):
         """
         self._require_fit(objective)
         vector, rows = self._vector(u), self._samples(X, minimum)
-        targets = objective._loss._validate_targets(y, len(rows), self.n_outputs, self.dtype)
+        steps = Controls(self._layout, vector).h if isinstance(y, Observations) else None
+        targets = validated_targets(self, objective._loss, y, len(rows), steps)
         is_mean = objective.reduction == "mean"
         weights = validation.weights(sample_weight, len(rows), self.dtype, are_all=minimum > 0, mean=is_mean)
         return vector, rows, targets, weights

@@ -16,6 +16,7 @@ from ocdl.base.keywords import known_keywords
 from ocdl.base.validation import FloatArray
 from ocdl.model.custom_loss import CallbackLoss, LossOnSamples
 from ocdl.model.losses import ALIASES, LOSSES, CustomLoss, Loss, Squared
+from ocdl.model.observations import Observations
 from ocdl.model.penalties import GroupL1, Penalty, penalties_to_list, validate_penalties
 
 __all__ = ["Objective"]
@@ -130,6 +131,8 @@ class Objective:
         if z.ndim != 2 or z.shape[1] == 0:
             raise ValueError(f"outputs must have two dimensions, (samples, outputs), got shape {z.shape}")
         weights = validation.weights(sample_weight, len(z), dtype, mean=self.reduction == "mean")
+        if isinstance(y, Observations):
+            raise TypeError("output_grad takes targets of the outputs at the end, not Observations at other times")
         targets = self._loss._validate_targets(y, z.shape[0], z.shape[1], dtype)
         if self._loss.is_custom:
             _, gradient = self._on_samples(targets, weights, len(z)).value_and_grad(z)

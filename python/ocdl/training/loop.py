@@ -101,7 +101,7 @@ def train(
     X : array_like of shape (samples, features), or RowSource
         Out-of-core data: a `RowSource`, or any object with ``n_rows`` and ``rows(i, j)``. Its rows carry targets and
         weights: leave out `y` and `sample_weight`. A custom loss is then called chunk by chunk, without a score.
-    y : array_like of shape (samples,) or (samples, outputs)
+    y : array_like of shape (samples,) or (samples, outputs), or Observations
         As for `Network.value`.
     objective : Objective, optional
         The function to minimise; None: ``Objective()``.
@@ -179,8 +179,9 @@ def train(
         progress = checks.boolean(progress, "progress")
         net._require_fit(objective)
         vector = _start_of(net, u)
+        steps = Controls(net._layout, vector).h
         problem = Problem.from_arguments(
-            ranks, net, X, y, objective, sample_weight, inputs, held_out, freeze, tol, rtol, initial_states
+            ranks, net, X, y, objective, sample_weight, inputs, held_out, freeze, tol, rtol, initial_states, steps
         )
         stages = stages_of(optimiser)
         states = problem.data.initial_states()

@@ -15,6 +15,7 @@ from ocdl.data.row_source import Rows
 from ocdl.depth.refinement import INTERPOLATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.inputs import refuse_inputs
+from ocdl.model.observations import Observations
 from ocdl.network import Network
 from ocdl.training.loop import FOREIGN_KEYWORDS, train
 from ocdl.training.optimisers import Chain, Optimiser
@@ -218,6 +219,10 @@ def train_multilevel(
         controls = coarse.init(random_state=random_state)
     else:
         coarse, controls = _with_layers(net, u, layers[0], interpolation)
+    if isinstance(y, Observations) and (net.time_steps != "fixed" or not net.residual):
+        raise ValueError(
+            "train_multilevel does not take Observations where times are numbers of layers, which levels change"
+        )
     networks, results = [coarse], []
     for level, (count, method) in enumerate(zip(iterations, optimisers, strict=True)):
         if level > 0:

@@ -55,17 +55,18 @@ class Problem:
         tol: float,
         rtol: float,
         initial_states: InitialStates | None = None,
+        h: FloatArray | None = None,
     ) -> Problem:
-        """Check the arguments; errors name them."""
+        """Check the arguments; errors name them. The steps h are those of the start; None: of the horizon."""
         if initial_states is None:
-            data = _make_data(ranks, net, objective, X, y, sample_weight, inputs, "X")
+            data = _make_data(ranks, net, objective, X, y, sample_weight, inputs, "X", h)
         else:
-            data = _make_windows(ranks, net, objective, X, y, sample_weight, inputs, initial_states)
+            data = _make_windows(ranks, net, objective, X, y, sample_weight, inputs, initial_states, h)
         val_data = None
         if validation is not None:
             given = validation.X, validation.y, validation.sample_weight, validation.inputs
             try:
-                val_data = _make_data(ranks, net, objective, *given, "the X of validation")
+                val_data = _make_data(ranks, net, objective, *given, "the X of validation", h)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"validation: {error}") from error
         tol, rtol = checks.not_negative(tol, "tol"), checks.not_negative(rtol, "rtol")
@@ -119,14 +120,22 @@ class Problem:
 
 
 def _make_data(
-    ranks: Ranks, net: Network, objective: Objective, X: Any, y: Any, sample_weight: Any, inputs: Any, name: str
+    ranks: Ranks,
+    net: Network,
+    objective: Objective,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    inputs: Any,
+    name: str,
+    h: FloatArray | None,
 ) -> Data:
     if not is_source(X):
-        return ArrayData(net, objective, X, y, sample_weight, inputs, ranks.min_rows)
+        return ArrayData(net, objective, X, y, sample_weight, inputs, ranks.min_rows, h)
     for other, given in (("y", y), ("sample_weight", sample_weight), ("inputs", inputs)):
         if given is not None:
             raise TypeError(f"{other} must be left out with a source, whose rows carry it")
-    return SourceData(net, objective, X, ranks, name)
+    return SourceData(net, objective, X, ranks, name, h)
 
 
 def _make_windows(
@@ -138,6 +147,7 @@ def _make_windows(
     sample_weight: Any,
     inputs: Any,
     initial_states: InitialStates,
+    h: FloatArray | None,
 ) -> Data:
     if not isinstance(initial_states, InitialStates):
         given = checks.format_with_type(initial_states)
@@ -146,7 +156,7 @@ def _make_windows(
         raise TypeError("initial_states needs X in memory: the states of a RowSource are not learned")
     if ranks.size > 1:
         raise ValueError("initial_states needs all samples on one rank: leave communicator out")
-    return WindowData(net, objective, X, y, sample_weight, inputs, initial_states)
+    return WindowData(net, objective, X, y, sample_weight, inputs, initial_states, h)
 
 
 def _resolve_frozen_parts(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:

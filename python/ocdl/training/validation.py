@@ -23,7 +23,7 @@ class Validation:
     ----------
     X : array_like of shape (samples, features), or RowSource
         The rows of a `RowSource` carry targets and weights: leave out `y` and `sample_weight`.
-    y : array_like of shape (samples,) or (samples, outputs)
+    y : array_like of shape (samples,) or (samples, outputs), or Observations
         As for `train`.
     sample_weight : array_like of shape (samples,), optional
         Weights of the samples in loss and score.
