@@ -248,7 +248,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
     store, run = Store(str(tmp_path)), Run("architectures", "donut1d", "ODENet", 1, 3)
     data = run.data()
     result = run.train(data)
-    outcome = Outcome.of(run, result, data)
+    outcome = Outcome.from_result(run, result, data)
     store.save(outcome)
     read = store.load(run)
     assert read is not None
@@ -415,7 +415,7 @@ def test_test_curves_are_as_fine_as_training_curves() -> None:
     for name in ("ResNet", "ODENet"):
         run = Run("architectures", "donut1d", name, 1, 60)
         data = run.data()
-        networks[name] = Outcome.of(run, run.train(data), data)
+        networks[name] = Outcome.from_result(run, run.train(data), data)
     for quantity in ("loss", "accuracy"):
         ax = Canvas().subplots()
         curves = draw_courses([networks, networks], quantity, ax)

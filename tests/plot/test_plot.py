@@ -430,7 +430,7 @@ def test_compare_draws_rows_of_pictures() -> None:
 def test_long_tick_labels_do_not_overlap() -> None:
     fig, axes = pyplot.subplots(1, 2)
     for ax, points in zip(axes, ([[0.7064, 0.0], [0.7068, 0.0]], [[-1.0, 0.0], [1.0, 0.0]]), strict=True):
-        Window.around(np.array(points)).apply(ax)
+        Window.from_points(np.array(points)).apply(ax)
     fig.canvas.draw()
     assert [len(ax.xaxis.get_majorticklocs()) <= 4 for ax in axes] == [True, False]
 
@@ -439,7 +439,7 @@ def test_long_tick_labels_do_not_overlap() -> None:
 def test_tick_offsets_do_not_overlap_axis_labels(centre: float) -> None:
     fig, ax = pyplot.subplots(figsize=(2.2, 2.2))
     small = centre + 1e-5 * np.random.default_rng(0).random((20, 2))
-    Window.around(small).apply(ax)
+    Window.from_points(small).apply(ax)
     Plane.from_points(small, "y").label(ax)
     fig.canvas.draw()
     common = ax.xaxis.get_offset_text()

@@ -45,8 +45,8 @@ NAMED: dict[str, Named] = {
     "penalty": (lambda name: penalties.penalties_from_list([[name, 1.0, None]])[0].name, penalties.PENALTIES, {}),
     "curvature": (lambda name: ocdl.NewtonCG(curvature=name).curvature, _core.curvature_names(), {}),
     "optimiser": (
-        lambda name: type(optimisers.named(name)).__name__,
-        [type(one).__name__ for one in optimisers.without_settings()],
+        lambda name: type(optimisers.optimiser_by_name(name)).__name__,
+        [type(one).__name__ for one in optimisers.list_default_optimisers()],
         {"newton": "NewtonCG"},
     ),
 }
@@ -146,7 +146,7 @@ def test_names_in_methods() -> None:
 
 def test_names_of_optimisers() -> None:
     for typed, name in (("adam", "Adam"), ("L-BFGS", "LBFGS"), ("newton_cg", "NewtonCG")):
-        assert optimisers.named(typed) == OPTIMISERS[name]()
+        assert optimisers.optimiser_by_name(typed) == OPTIMISERS[name]()
 
 
 def test_an_alias_is_suggested_by_its_name() -> None:

@@ -159,7 +159,7 @@ CASES = [
     *pairs(TAKES_MAX_ITER, WRONG_MAX_ITERS),
     *pairs({"choice": lambda colour: validation.choice(colour, "colour", ("red", "blue"))}, WRONG_COLOURS),
     *pairs({"train optimiser": lambda name: ocdl.train(NET, U, X, Y, optimiser=name)}, WRONG_OPTIMISERS),
-    *pairs({"optimiser": optimisers.named}, WRONG_OPTIMISER_NAMES),
+    *pairs({"optimiser": optimisers.optimiser_by_name}, WRONG_OPTIMISER_NAMES),
     *(
         pytest.param(
             call,

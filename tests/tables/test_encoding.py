@@ -167,7 +167,7 @@ def test_records_hold_numbers_that_are_finite(number: Any, name: str) -> None:
 
 def test_the_target_and_positions_are_recorded() -> None:
     encoding = encodings()[1]
-    assert (encoding.width, encoding.named, encoding.target) == (3, False, Target(None, 1))
+    assert (encoding.width, encoding.has_names, encoding.target) == (3, False, Target(None, 1))
     assert [feature.position for feature in encoding.features] == [0, 2]
 
 

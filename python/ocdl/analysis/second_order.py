@@ -234,6 +234,6 @@ def _stage_hessians(
         extended = np.column_stack([states[i], np.ones(len(state))])
         blocks = np.einsum("nr,na,nb->rab", cotangents[i] * bends[i], extended, extended)
         for row in range(d):  # the controls that component `row` of f depends on: row `row` of K, and b[row]
-            place = np.append(np.arange(row * d, (row + 1) * d), d * d + row)
-            hessians[i][np.ix_(place, place)] = blocks[row]
+            indices = np.append(np.arange(row * d, (row + 1) * d), d * d + row)
+            hessians[i][np.ix_(indices, indices)] = blocks[row]
     return hessians

@@ -186,16 +186,16 @@ def _descent_directions(net: Flow, u: Controls, rows: FloatArray, before: LabelA
     nearest = np.full(len(rows), math.inf)
     direction = np.zeros(rows.shape)
     for c in np.unique(before):
-        own = np.flatnonzero(before == c)
+        of_class = np.flatnonzero(before == c)
         for k in range(max(net.n_outputs, 2)):
             if k == c:
                 continue
-            margin, gradient = _margin(net, u, rows[own], int(c), k)
+            margin, gradient = _margin(net, u, rows[of_class], int(c), k)
             norms = np.linalg.norm(gradient, axis=1)
-            distance = np.divide(margin, norms, out=np.full(len(own), math.inf), where=norms > 0)
-            closer = distance < nearest[own]
-            nearest[own[closer]] = distance[closer]
-            direction[own[closer]] = -gradient[closer] / norms[closer, None]
+            distance = np.divide(margin, norms, out=np.full(len(of_class), math.inf), where=norms > 0)
+            closer = distance < nearest[of_class]
+            nearest[of_class[closer]] = distance[closer]
+            direction[of_class[closer]] = -gradient[closer] / norms[closer, None]
     return direction
 
 

@@ -205,9 +205,9 @@ def numbers(y: ArrayLike, n_samples: int, n_outputs: int, dtype: np.dtype[Any], 
         shapes = " or ".join(f"{shape}" for shape in reversed(accepted))
         raise ValueError(f"y must have shape {shapes}, a number for each sample and output, got {array.shape}")
     if minimum > -math.inf and array.min(initial=math.inf) < minimum:
-        place = np.unravel_index(int(np.argmin(array)), array.shape)
-        entry = f"y[{', '.join(str(int(i)) for i in place)}]"
-        raise ValueError(f"{entry} is {array[place]}; this loss takes targets from {minimum:g} on")
+        index = np.unravel_index(int(np.argmin(array)), array.shape)
+        entry = f"y[{', '.join(str(int(i)) for i in index)}]"
+        raise ValueError(f"{entry} is {array[index]}; this loss takes targets from {minimum:g} on")
     return array
 
 
@@ -226,9 +226,9 @@ def _to_whole_numbers(y: ArrayLike) -> LabelArray:
             raw = raw.astype(np.float64)
         wrong = ~np.isfinite(raw) | (raw != np.round(raw)) | (np.abs(raw) > 2**53)
         if wrong.any():
-            place = np.unravel_index(int(np.argmax(wrong)), raw.shape)
-            entry = f"y[{', '.join(str(int(i)) for i in place)}]"
-            raise ValueError(f"{entry} is {raw[place]}; labels are the whole numbers 0, 1, ...")
+            index = np.unravel_index(int(np.argmax(wrong)), raw.shape)
+            entry = f"y[{', '.join(str(int(i)) for i in index)}]"
+            raise ValueError(f"{entry} is {raw[index]}; labels are the whole numbers 0, 1, ...")
     if raw.dtype == np.uint64:
         raw = np.minimum(raw, np.iinfo(np.int64).max)
     return np.require(raw, LABEL_DTYPE, ["C", "A"])

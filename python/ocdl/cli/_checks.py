@@ -69,8 +69,8 @@ def variants() -> str:
         )
         if done.returncode != 0:
             raise CheckError(f"the core {name} ends with exit code {done.returncode}: {done.stderr[-500:]}")
-        for ours, theirs in zip(json.loads(done.stdout), expected, strict=True):
-            difference = np.abs(np.subtract(ours, theirs)).max() / np.abs(theirs).max()
+        for actual, reference in zip(json.loads(done.stdout), expected, strict=True):
+            difference = np.abs(np.subtract(actual, reference)).max() / np.abs(reference).max()
             if not difference <= AGREEMENT:
                 raise CheckError(f"the core {name} differs by {difference:.1e} of the largest entry, not {AGREEMENT}")
             worst = max(worst, float(difference))

@@ -131,8 +131,8 @@ def read_scored(model: TableModel, path: str, arguments: argparse.Namespace, pro
     label = None if encoding.target is None else encoding.target.position
     table = peek(path, encoding.feature_names or [], label)
     names = table.names
-    target = names[_target_position(encoding, table.named, names, arguments.target, table.source)]
-    columns, texts = encoding.select(names, table.named, table.source)
+    target = names[_target_position(encoding, table.has_names, names, arguments.target, table.source)]
+    columns, texts = encoding.select(names, table.has_names, table.source)
     weighting = _resolve_weights(arguments.weights, target, names, table.source)
     others = {names.index(name) for name in (target, weighting) if name is not None}
     labels = {names.index(target)} if model.is_classifier else set[int]()
@@ -144,14 +144,14 @@ def read_scored(model: TableModel, path: str, arguments: argparse.Namespace, pro
     return ScoredRows(frame.take(rows), targets, weights, len(frame) - len(rows))
 
 
-def _target_position(encoding: Encoding, named: bool, names: list[str], target: str | None, source: str) -> int:
+def _target_position(encoding: Encoding, has_names: bool, names: list[str], target: str | None, source: str) -> int:
     """Return the position of the targets: of the column that the user names, or that of the training."""
     if target is not None:
         return resolve_column(target, names, "--target", source)
     known = encoding.target
     if known is not None and known.name is not None and known.name in names:
         return names.index(known.name)
-    if known is not None and len(names) == encoding.width and not (named and encoding.named):
+    if known is not None and len(names) == encoding.width and not (has_names and encoding.has_names):
         return known.position
     hint = "" if known is None or known.name is None else f"; the model was trained with {known.name!r:.80}"
     raise UserError(f"{source}--target is required: the table has {join_names(names)}{hint}")

@@ -64,9 +64,9 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(json_text({"out": arguments.out, "n_features": network.n_features, "feature_names": columns}))
     else:
-        named = "" if columns is None else f": {', '.join(columns)}"
+        column_list = "" if columns is None else f": {', '.join(columns)}"
         what = "its inputs are columns" if several else f"its input X has {pluralise(network.n_features, 'column')}"
-        print(escape_unprintable(f"wrote {arguments.out}; {what}{named}"))
+        print(escape_unprintable(f"wrote {arguments.out}; {what}{column_list}"))
 
 
 def _export_estimator(arguments: argparse.Namespace) -> tuple[list[str] | None, bool]:

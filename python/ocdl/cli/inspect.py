@@ -67,7 +67,7 @@ def _model_lines(model: TableModel | None) -> dict[str, object]:
     encoding, estimator = model.encoding, model.estimator
     target = "" if encoding.target is None else f" of {_column(encoding.target)}"
     classes = f"; classes: {', '.join(map(str, model.classes_.tolist()))}" if model.is_classifier else ""
-    columns = pluralise(len(encoding.features), "column") + ("" if encoding.named else " without names")
+    columns = pluralise(len(encoding.features), "column") + ("" if encoding.has_names else " without names")
     lines: dict[str, object] = {
         "model": f"{'classification' if model.is_classifier else 'regression'}{target}{classes}",
         "inputs": f"{columns}; {pluralise(encoding.n_inputs, 'number')} after encoding",

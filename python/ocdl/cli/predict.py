@@ -91,7 +91,7 @@ def _read(arguments: argparse.Namespace, model: TableModel) -> tuple[TableFrame,
     encoding = model.encoding
     label = None if encoding.target is None else encoding.target.position
     table = peek(arguments.data, encoding.feature_names or [], label, labelled=False)
-    columns, texts = encoding.select(table.names, table.named, table.source)
+    columns, texts = encoding.select(table.names, table.has_names, table.source)
     identity = None
     if arguments.id is not None:
         position = resolve_column(arguments.id, table.names, "--id", table.source)

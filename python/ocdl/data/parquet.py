@@ -36,7 +36,7 @@ class ParquetFiles:
                 self.groups.append(RowGroup(path, group.id, self.n_rows, self.n_rows + group.num_rows))
                 self.n_rows += group.num_rows
 
-    def overlapping(self, i: int, j: int) -> Iterator[tuple[RowGroup, slice]]:
+    def find_groups(self, i: int, j: int) -> Iterator[tuple[RowGroup, slice]]:
         """Yield the row groups that hold rows i to j - 1, and where these are in the group."""
         for group in self.groups:
             if group.first < j and i < group.end:
@@ -84,7 +84,7 @@ class ParquetColumns:
 
     def read(self, i: int, j: int) -> tuple[NDArray[Any], ...]:
         """Return the rows i to j - 1."""
-        parts = [tuple(array[rows] for array in self._decode(group)) for group, rows in self._files.overlapping(i, j)]
+        parts = [tuple(array[rows] for array in self._decode(group)) for group, rows in self._files.find_groups(i, j)]
         return parts[0] if len(parts) == 1 else tuple(map(np.concatenate, zip(*parts, strict=True)))
 
     def _decode(self, group: RowGroup) -> tuple[NDArray[Any], ...]:

@@ -130,11 +130,11 @@ def _draw_sets(
     """Draw disjoint sets with these numbers of images of each digit, in random order."""
     ends = np.cumsum(sizes)
     candidates = [np.flatnonzero(pool.labels == label) for label in range(len(DIGITS))]
-    for digit, places in zip(DIGITS, candidates, strict=True):
-        if len(places) < ends[-1]:
-            raise _file_error(pool.file, f"has {len(places)} images of digit {digit}; {ends[-1]} are needed")
-    parts = [np.split(rng.permutation(places)[: ends[-1]], ends[:-1]) for places in candidates]
-    orders = [rng.permutation(np.concatenate(part)) for part in zip(*parts, strict=True)]
+    for digit, indices in zip(DIGITS, candidates, strict=True):
+        if len(indices) < ends[-1]:
+            raise _file_error(pool.file, f"has {len(indices)} images of digit {digit}; {ends[-1]} are needed")
+    portions = [np.split(rng.permutation(indices)[: ends[-1]], ends[:-1]) for indices in candidates]
+    orders = [rng.permutation(np.concatenate(part)) for part in zip(*portions, strict=True)]
     return [(pool.pixels[order] / 255.0, pool.labels[order]) for order in orders]
 
 

@@ -184,12 +184,12 @@ def _spiral(first_angle: float, size: int) -> Points:
 
 
 def _draw_donut(
-    candidates: Points, share: int, n_samples: int, noise: float, random_state: Any
+    candidates: Points, ratio: int, n_samples: int, noise: float, random_state: Any
 ) -> tuple[Points, Labels]:
-    """Draw candidates by their distance from 0; one in `share` is of the inner class."""
+    """Draw candidates by their distance from 0; one in `ratio` is of the inner class."""
     m, noise, rng = _validate(n_samples, noise, random_state)
     r = np.linalg.norm(candidates, axis=1)
-    ones = _divide_rounding_up(m, share)
+    ones = _divide_rounding_up(m, ratio)
     drawn = [
         rng.choice(len(candidates), size, p=weight / weight.sum())
         for size, weight in ((m - ones, np.exp(-((r - 0.5) ** 2) / 0.02)), (ones, np.exp(-(r**2) / 0.02)))
@@ -213,5 +213,5 @@ def _validate(n_samples: int, noise: float, random_state: Any) -> tuple[int, flo
     return m, validation.not_negative(noise, "noise"), random_source(random_state)
 
 
-def _divide_rounding_up(m: int, share: int) -> int:
-    return -(-m // share)
+def _divide_rounding_up(m: int, ratio: int) -> int:
+    return -(-m // ratio)

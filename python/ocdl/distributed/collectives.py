@@ -89,13 +89,13 @@ class Collectives:
 
     def allgather(self, subject: str, payload: Any) -> list[memoryview]:
         """Return the payloads of all ranks, of any length."""
-        own = np.frombuffer(payload, np.uint8)
-        lengths, packets = self._exchange_packets(RankState.RUNNING, subject, own)
+        local = np.frombuffer(payload, np.uint8)
+        lengths, packets = self._exchange_packets(RankState.RUNNING, subject, local)
         if max(lengths) <= self.packet_size:
             return [packet[:length] for packet, length in zip(packets, lengths, strict=True)]
         received = np.empty(sum(lengths), np.uint8)
         offsets = chunk_offsets(lengths)
-        self.complete(self._mpi.Iallgatherv(own, [received, (lengths, offsets)]), subject)
+        self.complete(self._mpi.Iallgatherv(local, [received, (lengths, offsets)]), subject)
         return [received.data[start : start + n] for start, n in zip(offsets, lengths, strict=True)]
 
     def alltoallv(self, subject: str, sent: Bytes, counts: list[int], expected: list[int]) -> Bytes:
@@ -107,12 +107,12 @@ class Collectives:
         self.complete(self._mpi.Ialltoallv([sent, to], [received, come]), subject)
         return received
 
-    def allgatherv(self, subject: str, own: Bytes, lengths: list[int]) -> Bytes:
+    def allgatherv(self, subject: str, local: Bytes, lengths: list[int]) -> Bytes:
         """Return the bytes of all ranks, one after the other, of known lengths; after an allgather of packets."""
         if self.size == 1:
-            return own
+            return local
         received = np.empty(sum(lengths), np.uint8)
-        self.complete(self._mpi.Iallgatherv(own, [received, (lengths, chunk_offsets(lengths))]), subject)
+        self.complete(self._mpi.Iallgatherv(local, [received, (lengths, chunk_offsets(lengths))]), subject)
         return received
 
     # ---- packets ----
@@ -120,12 +120,12 @@ class Collectives:
     def _exchange_packets(
         self, state: RankState, subject: str, payload: Any = b""
     ) -> tuple[list[int], list[memoryview]]:
-        own = np.frombuffer(payload, np.uint8)
+        local = np.frombuffer(payload, np.uint8)
         if self.size == 1:
-            return [len(own)], [own.data[: self.packet_size]]
+            return [len(local)], [local.data[: self.packet_size]]
         self._number += 1
-        HEADER.pack_into(self._own.data, 0, state, SUBJECTS.index(subject), len(own))
-        packet = own[: self.packet_size]
+        HEADER.pack_into(self._own.data, 0, state, SUBJECTS.index(subject), len(local))
+        packet = local[: self.packet_size]
         self._own[HEADER.size : HEADER.size + len(packet)] = packet
         self.complete(self._mpi.Iallgather(self._own, self._all), subject)
         headers = [HEADER.unpack_from(packet.data) for packet in self._all]
@@ -138,11 +138,11 @@ class Collectives:
         worst = RankState(max(state for state, _, _ in headers))
         if worst is RankState.RUNNING:
             subjects = [subject for _, subject, _ in headers]
-            odd = next((rank for rank, subject in enumerate(subjects) if subject != subjects[0]), None)
-            if odd is not None:
+            differing = next((rank for rank, subject in enumerate(subjects) if subject != subjects[0]), None)
+            if differing is not None:
                 self.ended = True
                 raise RankError(
-                    f"the ranks are out of step: rank {odd} is exchanging {SUBJECTS[subjects[odd]]}, rank 0 "
+                    f"the ranks are out of step: rank {differing} exchanges {SUBJECTS[subjects[differing]]}, rank 0 "
                     f"{SUBJECTS[subjects[0]]}; all ranks must make the same calls with the same arguments"
                 )
             return

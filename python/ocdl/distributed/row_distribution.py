@@ -185,8 +185,8 @@ class RowDistribution:
         starts = list(accumulate(expected, initial=0))
         own_sizes = tuple(cut[collectives.rank + 1] - cut[collectives.rank] for cut in cuts)
         local_sum = self._tree_root([received[a:b] for a, b in pairwise(starts)], own_sizes)
-        own = np.frombuffer(b"".join(part.tobytes() for part in local_sum), np.uint8)
-        joined = collectives.allgatherv("a sum", own, segments)
+        local_bytes = np.frombuffer(b"".join(part.tobytes() for part in local_sum), np.uint8)
+        joined = collectives.allgatherv("a sum", local_bytes, segments)
         return _split_segments(joined, cuts, segments)
 
 

@@ -59,8 +59,8 @@ def save(path: FilePath, estimator: Fitted, others: Arrays | None = None, **meta
         int(estimator.n_iter_),
         None if status is None else status.name,
     )
-    record = dict(zip(FIELDS, values, strict=True))
-    files.write(path, estimator.network_, estimator.controls_, {"estimator": record, **metadata}, others or {})
+    spec = dict(zip(FIELDS, values, strict=True))
+    files.write(path, estimator.network_, estimator.controls_, {"estimator": spec, **metadata}, others or {})
 
 
 def restore(path: FilePath, model: files.SavedNetwork, version: int, kind: Callable[..., SomeFitted]) -> SomeFitted:

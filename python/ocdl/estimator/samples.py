@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
-from sklearn.model_selection import train_test_split
 
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.training.validation import Validation
@@ -56,6 +54,8 @@ class Samples(NamedTuple):
 
 def require_dense(X: Any) -> None:
     """Raise a TypeError if X is a sparse matrix."""
+    from scipy.sparse import issparse
+
     if issparse(X):
         raise TypeError(
             f"X is sparse ({type(X).__name__}), but a flow moves dense rows; make it dense with X.toarray(), or "
@@ -227,6 +227,8 @@ def make_samples(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Samples
 
 def split(samples: Samples, fraction: float, random: np.random.RandomState) -> tuple[Samples, Validation]:
     """Return the samples to train on and those for early stopping, drawn from merged rows."""
+    from sklearn.model_selection import train_test_split
+
     labels = samples.y if samples.y.dtype.kind == "i" else None
     count = math.ceil(fraction * len(samples.X))
     classes = 0 if labels is None else len(np.unique(labels))

@@ -8,7 +8,15 @@ import joblib
 
 from ocdl.base import validation
 from ocdl.estimator import defaults
-from ocdl.training.optimisers import ALIASES, SINGLE_OPTIMISERS, Adam, Chain, GradientDescent, Optimiser, named
+from ocdl.training.optimisers import (
+    ALIASES,
+    SINGLE_OPTIMISERS,
+    Adam,
+    Chain,
+    GradientDescent,
+    Optimiser,
+    optimiser_by_name,
+)
 
 AUTO, CV = "auto", "cv"
 BY_NAME = {kind.__name__: kind for kind in SINGLE_OPTIMISERS}
@@ -54,7 +62,7 @@ def resolve_optimiser(optimiser: Any, learning_rate: Any, batch_size: Any) -> Op
         return GradientDescent(validation.positive(learning_rate, "learning_rate"))
     if given:
         raise ValueError(f"{' and '.join(given)} beside optimiser={optimiser!r}, which has none: leave one of them out")
-    return named(optimiser)
+    return optimiser_by_name(optimiser)
 
 
 def _batch_size(batch_size: Any) -> int | None:

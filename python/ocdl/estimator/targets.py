@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import compute_class_weight
 
 from ocdl.base import validation
 from ocdl.base.names import pluralise
@@ -137,13 +136,12 @@ class NumberTargets:
 
     @classmethod
     def from_json(cls, stored: Any, n_outputs: int) -> Self:
-        record = require_keys(stored, "the targets", ("mean", "scale", "single"))
+        spec = require_keys(stored, "the targets", ("mean", "scale", "single"))
         dtype = np.dtype(np.float64)
         mean, scale = (
-            validation.array_of_shape(record[name], name, (n_outputs,), "(targets,)", dtype)
-            for name in ("mean", "scale")
+            validation.array_of_shape(spec[name], name, (n_outputs,), "(targets,)", dtype) for name in ("mean", "scale")
         )
-        is_single = validation.boolean(record["single"], "single")
+        is_single = validation.boolean(spec["single"], "single")
         if is_single and n_outputs != 1:
             raise ValueError(f"single targets need one output, got {n_outputs}")
         return cls(mean, scale, 1 if is_single else 2)
@@ -172,11 +170,11 @@ def plain_list(values: NDArray[Any], name: str) -> list[Any]:
 
 def classes_from(stored: Any, n_outputs: int) -> NDArray[Any]:
     """Return the classes of `classes_to`, if they fit so many outputs."""
-    record = require_keys(stored, "the classes", ("dtype", "values"))
-    dtype = np.dtype("O" if record["dtype"] == "|O" else str(record["dtype"]))
-    if dtype.kind not in "OUSbiuf" or not isinstance(record["values"], list):
-        raise ValueError(f"classes of dtype {record['dtype']!r:.80} cannot be read")
-    classes = np.array(record["values"], dtype=object).astype(dtype)
+    spec = require_keys(stored, "the classes", ("dtype", "values"))
+    dtype = np.dtype("O" if spec["dtype"] == "|O" else str(spec["dtype"]))
+    if dtype.kind not in "OUSbiuf" or not isinstance(spec["values"], list):
+        raise ValueError(f"classes of dtype {spec['dtype']!r:.80} cannot be read")
+    classes = np.array(spec["values"], dtype=object).astype(dtype)
     if classes.shape != (max(n_outputs, 2),):
         raise ValueError(
             f"a network with {pluralise(n_outputs, 'output')} needs {max(n_outputs, 2)} classes, got {classes.shape}"
@@ -186,6 +184,8 @@ def classes_from(stored: Any, n_outputs: int) -> NDArray[Any]:
 
 def class_factors(class_weight: Any, classes: NDArray[Any], samples: Samples) -> FloatArray:
     """Return the weight of each class; if balanced, all classes have the same total weight."""
+    from sklearn.utils import compute_class_weight
+
     if isinstance(class_weight, str) and class_weight == "balanced":
         order = np.argsort(samples.y)
         ends = np.searchsorted(samples.y[order], np.arange(1, len(classes)))

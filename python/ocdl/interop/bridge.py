@@ -84,11 +84,11 @@ class Bridge:
         """The same function, with the gradient by fixed time steps."""
         if self.net.time_steps != "fixed" or not self.net.residual:
             return self
-        return self._with(time_steps="free")
+        return self._replace(time_steps="free")
 
     def astype(self, dtype: str) -> Self:
         """Return the same function in this precision."""
-        return self if self.net.dtype == dtype else self._with(dtype=dtype)
+        return self if self.net.dtype == dtype else self._replace(dtype=dtype)
 
     def shape(self, x: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the result for x of this shape; refuse a shape that does not fit."""
@@ -124,22 +124,22 @@ class Bridge:
 
     def vjp(self, vector: FloatArray, x: FloatArray, cotangent: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradient of <cotangent, result> by x, and that by the vector of controls."""
-        found = self._adjoint_sweep(vector, x, cotangent)
-        if found is not None:
-            return found
+        result = self._adjoint_sweep(vector, x, cotangent)
+        if result is not None:
+            return result
         if not x.size:
             return np.zeros_like(x), np.zeros_like(vector)
         rows = self._rows(x)
         flat = np.ascontiguousarray(cotangent).reshape(*cotangent.shape[: -x.ndim], len(rows), cotangent.shape[-1])
-        found = self._adjoint_sweep(vector, rows, flat)
-        if found is None:
+        result = self._adjoint_sweep(vector, rows, flat)
+        if result is None:
             if self.on_nonfinite == "raise":
                 nonfinite.raise_nonfinite(self.net, vector, x, cotangent)
-            found = self._adjoint_sweep_of_finite_rows(vector, rows, flat)
-        by_rows, by_vector = found
+            result = self._adjoint_sweep_of_finite_rows(vector, rows, flat)
+        by_rows, by_vector = result
         return by_rows.reshape(x.shape), by_vector
 
-    def _with(self, **arguments: Any) -> Self:
+    def _replace(self, **arguments: Any) -> Self:
         return replace(self, net=type(self.net)(**(self.net._arguments() | arguments)))
 
     def _rows(self, x: FloatArray) -> FloatArray:
@@ -163,8 +163,8 @@ class Bridge:
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return the gradients by rows and by the vector; None as `_sweep`, or if a gradient is not finite."""
         of_outputs, of_states = (cotangent, None) if self.of_outputs else (None, cotangent)
-        found = self.core.vjp(vector, rows, of_outputs, of_states, False, require_finite)
-        return None if found is None else (found[1], found[0])
+        result = self.core.vjp(vector, rows, of_outputs, of_states, False, require_finite)
+        return None if result is None else (result[1], result[0])
 
     def _adjoint_sweep_of_finite_rows(
         self, vector: FloatArray, rows: FloatArray, cotangent: FloatArray
@@ -174,9 +174,9 @@ class Bridge:
         by_rows, by_vector = np.full_like(rows, np.nan), np.full_like(vector, np.nan)
         if keep.any():
             kept = np.ascontiguousarray(cotangent[..., keep, :])
-            found = self._adjoint_sweep(vector, rows[keep], kept, require_finite=False)
-            assert found is not None
-            by_rows[keep] = found[0]
+            result = self._adjoint_sweep(vector, rows[keep], kept, require_finite=False)
+            assert result is not None
+            by_rows[keep] = result[0]
             if keep.all():  # the flow is finite, the gradient is not
-                by_vector = found[1]
+                by_vector = result[1]
         return by_rows, by_vector

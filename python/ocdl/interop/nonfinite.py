@@ -21,9 +21,9 @@ def find_nonfinite_rows(net: Network, vector: FloatArray, rows: FloatArray) -> N
         return np.ones(len(rows), bool)
     finite = all_finite(rows)
     for first in range(0, len(rows), overflow.ROWS):
-        some = slice(first, first + overflow.ROWS)
-        states, outputs = net._core_network.forward(vector, rows[some])
-        finite[some] &= all_finite(states[-1]) & all_finite(outputs)
+        chunk = slice(first, first + overflow.ROWS)
+        states, outputs = net._core_network.forward(vector, rows[chunk])
+        finite[chunk] &= all_finite(states[-1]) & all_finite(outputs)
     return ~finite
 
 

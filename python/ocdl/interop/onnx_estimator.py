@@ -162,10 +162,10 @@ def _add_target_means(graph: Graph, feature: Feature, fitted: TargetMeans) -> st
         rows = graph.add("Gather", graph.constant(fitted.means), graph.index_of(feature.name, fitted.texts), axis=0)
         return graph.add("Squeeze", rows, graph.indices(1))
     others = fitted.means[-1]
-    away = graph.add(
+    deviation = graph.add(
         "MatMul", _add_memberships(graph, feature, fitted.texts), graph.constant(fitted.means[:-1] - others)
     )
-    return graph.add("Add", away, graph.constant(others))
+    return graph.add("Add", deviation, graph.constant(others))
 
 
 def _add_memberships(graph: Graph, feature: Feature, texts: Sequence[str]) -> str:

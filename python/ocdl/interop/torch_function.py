@@ -59,12 +59,12 @@ class _EagerFlow(_ReverseModeOnly):
     @staticmethod
     def forward(ctx: Any, bridge: Bridge, check: Check, x: torch.Tensor, *parts: torch.Tensor) -> torch.Tensor:
         is_trajectory = bridge.returns == "trajectory"
-        found = None if is_trajectory else _core.tensor_forward(bridge.core, x, parts, bridge.of_outputs)
-        if found is None:
+        computed = None if is_trajectory else _core.tensor_forward(bridge.core, x, parts, bridge.of_outputs)
+        if computed is None:
             check(parts, x)
             vector = bridge.pack([to_array(part) for part in parts])
-            found = vector, torch.from_numpy(bridge.forward(vector, to_array(x)))
-        vector, result = found
+            computed = vector, torch.from_numpy(bridge.forward(vector, to_array(x)))
+        vector, result = computed
         if x.is_inference():  # has no version; PyTorch refuses to save it if a gradient is needed
             ctx.save_for_backward(x)
         else:  # faster than `save_for_backward`; `backward` checks the version
@@ -85,11 +85,11 @@ class _EagerFlow(_ReverseModeOnly):
         if torch.is_grad_enabled():
             by_x, by_vector = _FlowVjp.apply(bridge, True, cotangent, x, pack(bridge, parts))
         else:
-            found = _core.tensor_vjp(bridge.core, vector, x, cotangent, bridge.of_outputs, needs)
-            if found is not None:
-                return None, None, *found
+            computed = _core.tensor_vjp(bridge.core, vector, x, cotangent, bridge.of_outputs, needs)
+            if computed is not None:
+                return None, None, *computed
             by_x, by_vector = map(torch.from_numpy, bridge.vjp(vector, to_array(x), to_array(cotangent)))
-        return None, None, by_x, *(by_vector[place].reshape(shape) for place, shape in bridge.slices)
+        return None, None, by_x, *(by_vector[part].reshape(shape) for part, shape in bridge.slices)
 
 
 # `Function.apply` also prepares transforms, which takes microseconds.

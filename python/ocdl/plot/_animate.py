@@ -99,7 +99,7 @@ def animate(
     if is_new and target is not None:  # a figure for the file only, outside pyplot
         ax = Figure(figsize=SQUARE, dpi=dpi, layout="compressed").add_subplot()
     ax = get_axes(ax)
-    scene = draw_states(ax, flow, plane, states[0], numbers, Window.around(positions), resolution)
+    scene = draw_states(ax, flow, plane, states[0], numbers, Window.from_points(positions), resolution)
     plane.label(ax)
     add_legend(ax, legend)
     layers = flow.network.n_layers

@@ -95,9 +95,9 @@ def history(
     >>> len(curves.training), len(curves.validation)
     (1, 1)
     """
-    named = _name_histories(histories)
+    by_name = _name_histories(histories)
     every = not checks.boolean(evaluated_only, "evaluated_only")
-    courses = [(h.loss if every else h.loss[h.evaluated], h.val_loss) for h in named.values()]
+    courses = [(h.loss if every else h.loss[h.evaluated], h.val_loss) for h in by_name.values()]
     curves = _draw(histories, courses, legend, ax, every_iteration=every)
     curves.ax.set_yscale("log")
     curves.ax.set_ylabel("loss")
@@ -132,10 +132,10 @@ def score(histories: Histories, *, legend: bool = True, ax: Axes | None = None) 
     >>> ocdl.plot.score(r.history).ax.get_ylabel()
     'R^2'
     """
-    named = _name_histories(histories)
-    courses = [(h.score, h.val_score) for h in named.values()]
+    by_name = _name_histories(histories)
+    courses = [(h.score, h.val_score) for h in by_name.values()]
     curves = _draw(histories, courses, legend, ax, every_iteration=False)
-    kinds = {h.score_name for h in named.values()}
+    kinds = {h.score_name for h in by_name.values()}
     curves.ax.set_ylabel(kinds.pop() if len(kinds) == 1 else "score")
     return curves
 
@@ -179,17 +179,17 @@ def _name_histories(histories: Histories) -> dict[str, History]:
     if isinstance(histories, History):
         return {"": histories}
     if isinstance(histories, Mapping):
-        named = {str(name): one for name, one in histories.items()}
+        by_name = {str(name): one for name, one in histories.items()}
     elif isinstance(histories, Sequence) and not isinstance(histories, str):
-        named = {str(i + 1): one for i, one in enumerate(histories)}
+        by_name = {str(i + 1): one for i, one in enumerate(histories)}
     else:
         raise TypeError(f"histories must be {accepted}, got {type(histories).__name__}")
-    for name, one in named.items():
+    for name, one in by_name.items():
         if not isinstance(one, History):
             raise TypeError(f"histories must be {accepted}, got {type(one).__name__} for {name!r}")
-    if not named:
+    if not by_name:
         raise ValueError(f"histories must be {accepted}, got an empty one")
-    return named
+    return by_name
 
 
 def _draw(
@@ -200,13 +200,13 @@ def _draw(
     *,
     every_iteration: bool,
 ) -> Curves:
-    named = _name_histories(histories)
+    by_name = _name_histories(histories)
     legend = checks.boolean(legend, "legend")
     ax = get_axes(ax, WIDE, "constrained")
     training: list[Line2D] = []
     validation: list[Line2D] = []
-    for i, ((name, one), (values, val_values)) in enumerate(zip(named.items(), courses, strict=True)):
-        colour, marker = OKABE_ITO[i % len(OKABE_ITO)], MARKERS[i % len(MARKERS)] if len(named) > 1 else ""
+    for i, ((name, one), (values, val_values)) in enumerate(zip(by_name.items(), courses, strict=True)):
+        colour, marker = OKABE_ITO[i % len(OKABE_ITO)], MARKERS[i % len(MARKERS)] if len(by_name) > 1 else ""
         iterations = np.arange(len(one)) if every_iteration else one.evaluated
         training.append(_draw_line(ax, iterations, values, "-", colour, marker, name or "training"))
         if np.isfinite(val_values).any():
@@ -220,7 +220,7 @@ def _draw(
     ax.set_xlabel("iteration")
     ax.grid(alpha=0.3)
     if legend:
-        ax.legend(handles=_legend_handles(named, training, validation), frameon=False)
+        ax.legend(handles=_legend_handles(by_name, training, validation), frameon=False)
     return Curves(ax, training, validation)
 
 
@@ -261,9 +261,9 @@ def _draw_line(
     return line
 
 
-def _legend_handles(named: Mapping[str, History], training: list[Line2D], validation: list[Line2D]) -> list[Line2D]:
+def _legend_handles(by_name: Mapping[str, History], training: list[Line2D], validation: list[Line2D]) -> list[Line2D]:
     """Return the handles of the legend: the trainings, and one solid and one dashed line."""
-    if len(named) == 1 or not validation:
+    if len(by_name) == 1 or not validation:
         return [*training, *validation]
     solid = Line2D([], [], color="0.3", linestyle="-", label="training")
     dashed = Line2D([], [], color="0.3", linestyle="--", label="validation")

@@ -57,7 +57,7 @@ def data(
     positions = plane.coordinates(rows)
     ax = get_axes(ax)
     points = draw_points(ax, positions, numbers, known)
-    Window.around(positions).apply(ax)
+    Window.from_points(positions).apply(ax)
     plane.label(ax)
     ax.set_title(plane.note, fontsize="small")
     add_legend(ax, legend)

@@ -65,10 +65,10 @@ def images(
     >>> len(drawn), len(drawn[0]), drawn[0][0].get_array().shape
     (2, 5, (28, 28))
     """
-    named = rows if isinstance(rows, Mapping) else {"": rows}
-    if not named:
+    by_name = rows if isinstance(rows, Mapping) else {"": rows}
+    if not by_name:
         raise ValueError("rows must be an array of images or a mapping of names to these, got an empty one")
-    pictures = [_validate_images(one, f"rows[{name!r}]" if name else "rows") for name, one in named.items()]
+    pictures = [_validate_images(one, f"rows[{name!r}]" if name else "rows") for name, one in by_name.items()]
     limits = None if limits is None else _validate_limits(limits)
     columns = max(map(len, pictures))
     if titles is not None and len(titles) != columns:
@@ -94,7 +94,7 @@ def images(
     ax.tick_params(length=0, top=False, bottom=False, labeltop=True, labelbottom=False)
     above = [""] * columns if titles is None else [str(title) for title in titles]
     ax.set_xticks([j * pitch + 0.5 for j in range(columns)], above)
-    ax.set_yticks([-(i + 1) * (ratio + GAP) + ratio / 2 for i in range(len(pictures))], list(map(str, named)))
+    ax.set_yticks([-(i + 1) * (ratio + GAP) + ratio / 2 for i in range(len(pictures))], list(map(str, by_name)))
     return drawn
 
 

@@ -28,7 +28,7 @@ class Window(NamedTuple):
     top: float
 
     @classmethod
-    def around(cls, points: FloatArray) -> Self:
+    def from_points(cls, points: FloatArray) -> Self:
         """Return the smallest square with a margin around points of shape (..., 2)."""
         flat = points.reshape(-1, 2)
         low, high = flat.min(axis=0), flat.max(axis=0)

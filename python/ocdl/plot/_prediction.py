@@ -70,7 +70,7 @@ def prediction(
     resolution = validation.integer(resolution, "resolution", minimum=2)
     plane = Plane.from_points(rows, "x")
     positions = plane.coordinates(rows)
-    window = Window.around(positions)
+    window = Window.from_points(positions)
     flow.probabilities(X)  # refuses data that do not fit, before a figure is created
     ax = get_axes(ax)
     background: AxesImage | None = None

@@ -65,9 +65,9 @@ def draw_points(ax: Axes, positions: FloatArray, numbers: LabelArray, classes: C
     fig = ax.get_figure(root=True)
     side = min(ax.bbox.width, ax.bbox.height) / (fig.dpi if fig is not None else 100)
     size = float(np.clip(9000 / len(positions), 14, 36) * np.clip(side / ORDINARY, 0.6, 1))
-    looks = zip(classes.colours, classes.markers, classes.labels, strict=True)
+    styles = zip(classes.colours, classes.markers, classes.labels, strict=True)
     drawn: list[PathCollection] = []
-    for i, (colour, marker, label) in enumerate(looks):
+    for i, (colour, marker, label) in enumerate(styles):
         style = MarkerStyle(marker)
         points = _InterleavedPoints(
             [style.get_path().transformed(style.get_transform())],
@@ -100,16 +100,16 @@ class _InterleavedPoints(PathCollection):
         if not self.together:  # the key in a legend
             super().draw(renderer)
             return
-        shown = [points for points in self.together if points.axes is self.axes and points.get_visible()]
-        if not shown or shown[-1] is not self:
+        visible = [points for points in self.together if points.axes is self.axes and points.get_visible()]
+        if not visible or visible[-1] is not self:
             return
-        places = [np.asarray(points.get_offsets()) for points in shown]
-        for turn in range(max(map(len, places)).bit_length()):
-            for i in range(len(shown)):
-                number = (turn + i) % len(shown)
-                shown[number].set_offsets(places[number][2**turn - 1 :: 2 ** (turn + 1)])
-                PathCollection.draw(shown[number], renderer)
-        for points, everywhere in zip(shown, places, strict=True):
+        offsets_of_classes = [np.asarray(points.get_offsets()) for points in visible]
+        for turn in range(max(map(len, offsets_of_classes)).bit_length()):
+            for i in range(len(visible)):
+                number = (turn + i) % len(visible)
+                visible[number].set_offsets(offsets_of_classes[number][2**turn - 1 :: 2 ** (turn + 1)])
+                PathCollection.draw(visible[number], renderer)
+        for points, everywhere in zip(visible, offsets_of_classes, strict=True):
             points.set_offsets(everywhere)
             points.stale = False
 
@@ -144,8 +144,8 @@ def _class_colours(p: FloatArray, classes: Classes) -> FloatArray:
     return np.take_along_axis(np.stack(colours, axis=-1), p.argmax(axis=-1)[..., None, None], axis=-1)[..., 0]
 
 
-def _mix_with_white(colour: str, share: FloatArray) -> FloatArray:
-    mixed: FloatArray = 1 - share[..., None] * (1 - np.array(to_rgb(colour)))
+def _mix_with_white(colour: str, strength: FloatArray) -> FloatArray:
+    mixed: FloatArray = 1 - strength[..., None] * (1 - np.array(to_rgb(colour)))
     return mixed
 
 

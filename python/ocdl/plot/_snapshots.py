@@ -77,9 +77,9 @@ def snapshots(
     plane = Plane.from_points(states, "y")
     positions = plane.coordinates(states)
     if same_limits:
-        windows = [Window.around(positions)] * len(selected)
+        windows = [Window.from_points(positions)] * len(selected)
     else:
-        windows = [Window.around(of_layer) for of_layer in positions]
+        windows = [Window.from_points(of_layer) for of_layer in positions]
     columns = min(len(selected), LONGEST_ROW)
     rows = math.ceil(len(selected) / columns)
     fig = get_figure(fig, (PANEL * columns, PANEL * rows + 0.6))

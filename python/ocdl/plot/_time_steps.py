@@ -84,20 +84,20 @@ def time_steps(
     >>> [len(bars) for bars in drawn.bars]
     [4, 4]
     """
-    named = steps if isinstance(steps, Mapping) else {"": steps}
-    if not named:
+    by_name = steps if isinstance(steps, Mapping) else {"": steps}
+    if not by_name:
         raise ValueError("steps must be an array, Controls, a History or a mapping of names to these, got an empty one")
-    values = [_get_steps(one, f"steps[{name!r}]" if name else "steps") for name, one in named.items()]
+    values = [_get_steps(one, f"steps[{name!r}]" if name else "steps") for name, one in by_name.items()]
     legend = validation.boolean(legend, "legend")
     ax = get_axes(ax, WIDE, "constrained")
     width = GROUP / len(values)
     ax.axhline(0, color="0.2", linewidth=0.8, zorder=2)
     drawn = []
-    for i, (name, h) in enumerate(zip(named, values, strict=True)):
-        places = np.arange(1, len(h) + 1) + (i + 0.5) * width - GROUP / 2
+    for i, (name, h) in enumerate(zip(by_name, values, strict=True)):
+        x = np.arange(1, len(h) + 1) + (i + 0.5) * width - GROUP / 2
         drawn.append(
             ax.bar(
-                places,
+                x,
                 h,
                 width,
                 color=OKABE_ITO[i % len(OKABE_ITO)],
@@ -112,8 +112,8 @@ def time_steps(
     ax.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1))
     ax.set_xlabel("layer")
     ax.set_ylabel("time step")
-    if legend and any(named):
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(named), 4), frameon=False)
+    if legend and any(by_name):
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(by_name), 4), frameon=False)
     return Bars(ax, drawn)
 
 

@@ -62,7 +62,7 @@ def transformation(
     resolution = validation.integer(resolution, "resolution", minimum=2)
     plane = Plane.from_points(states, "y")
     ax = get_axes(ax)
-    scene = draw_states(ax, flow, plane, states, numbers, Window.around(plane.coordinates(states)), resolution)
+    scene = draw_states(ax, flow, plane, states, numbers, Window.from_points(plane.coordinates(states)), resolution)
     plane.label(ax)
     ax.set_title(plane.note, fontsize="small")
     add_legend(ax, legend)

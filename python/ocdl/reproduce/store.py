@@ -50,7 +50,7 @@ class Outcome:
         return self.network, self.controls
 
     @classmethod
-    def of(cls, run: Run, result: Result, data: Data) -> Outcome:
+    def from_result(cls, run: Run, result: Result, data: Data) -> Outcome:
         """Return the outcome of a training."""
         net = run.settings.network(run.network, data.X.shape[1])
         u = result.controls
@@ -125,7 +125,7 @@ def _train(run: Run, store: Store, mnist: str | None, should_stop: ShouldStop) -
     result = run.train(data, lambda state: should_stop())
     if result.status is Status.INTERRUPTED:
         raise CancelledError
-    outcome = Outcome.of(run, result, data)
+    outcome = Outcome.from_result(run, result, data)
     store.save(outcome)
     return outcome
 

@@ -37,7 +37,7 @@ class Verdict:
     is_evaluated: bool = True  # False if the trainings are too short
 
     @property
-    def share(self) -> float:
+    def fraction(self) -> float:
         """Return the fraction of the cases that are as claimed."""
         return float(np.mean([case.holds for case in self.cases])) if self.cases else float("nan")
 
@@ -48,7 +48,7 @@ class Verdict:
             return NOT_JUDGED
         if not self.cases:
             return NOT_EVALUATED
-        return HOLDS if self.share >= AT_LEAST else FAILS if self.share <= AT_MOST else MIXED
+        return HOLDS if self.fraction >= AT_LEAST else FAILS if self.fraction <= AT_MOST else MIXED
 
     @property
     def count(self) -> str:
@@ -64,7 +64,7 @@ class Verdict:
             return "The trainings that it compares were not made."
         sentence = {HOLDS: self.claim.holds, MIXED: self.claim.mixed, FAILS: self.claim.fails}[self.word]
         groups = dict.fromkeys(case.group for case in self.cases)
-        if self.share in (0, 1) or len(groups) == 1:
+        if self.fraction in (0, 1) or len(groups) == 1:
             return sentence
         counts = (f"{group} {_count([case for case in self.cases if case.group == group])}" for group in groups)
         return f"{sentence} As claimed: {', '.join(counts)}."

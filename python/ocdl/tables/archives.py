@@ -24,7 +24,7 @@ class ArrayTable:
     X: FloatArray
     y: NDArray[Any] | None
     name: str
-    named = False
+    has_names = False
 
     def __post_init__(self) -> None:
         if self.y is not None and len(self.X) != len(self.y):
@@ -66,7 +66,7 @@ class ArrayTable:
             data[LABELS] = self.y
         width = data.shape[1]
         positions = list(range(width)) if columns is None else sorted({*columns})
-        return TableFrame(data.iloc[:, positions], positions, width, self.source, named=False, first_row=1)
+        return TableFrame(data.iloc[:, positions], positions, width, self.source, has_names=False, first_row=1)
 
 
 def _read_arrays(path: str, selected: tuple[str, ...]) -> dict[str, NDArray[Any]]:

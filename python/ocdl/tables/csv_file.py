@@ -74,7 +74,7 @@ class CsvTable:
         return self.dialect.names
 
     @property
-    def named(self) -> bool:
+    def has_names(self) -> bool:
         """Whether the file has a header."""
         return self.dialect.header is not None
 
@@ -111,7 +111,7 @@ class CsvTable:
             reason = self._find_fault() or f"it cannot be read: {' '.join(str(error).split()):.200}"
             raise TableError(self.source + reason) from error
         if not len(data):
-            raise TableError(self.source + ("it has a header, but no samples" if self.named else "it is empty"))
+            raise TableError(self.source + ("it has a header, but no samples" if self.has_names else "it is empty"))
         if data[width - 1].isna().any():
             fault = self._find_fault()
             if fault is not None:
@@ -123,7 +123,7 @@ class CsvTable:
             positions,
             width,
             self.source,
-            named=self.named,
+            has_names=self.has_names,
             unnamed=unnamed,
             decimal=self.dialect.decimal,
             first_row=self.dialect.lines_before + 1,

@@ -68,7 +68,7 @@ class Encoding:
 
     features: tuple[Feature, ...]
     width: int
-    named: bool
+    has_names: bool
     target: Target | None = None
     imputer: Any = None
     scaler: Any = None
@@ -106,7 +106,7 @@ class Encoding:
     @property
     def feature_names(self) -> list[str] | None:
         """The columns that are needed, or None where they have no names."""
-        return [feature.name for feature in self.features] if self.named else None
+        return [feature.name for feature in self.features] if self.has_names else None
 
     @cached_property
     def _one_hot(self) -> Any:
@@ -116,9 +116,9 @@ class Encoding:
         encoder = OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False)
         return encoder.fit(np.array([[feature.values[0] for feature in self.texts]], object))
 
-    def select(self, names: list[str], named: bool, source: str) -> tuple[list[int], set[int]]:
+    def select(self, names: list[str], has_names: bool, source: str) -> tuple[list[int], set[int]]:
         """Return the positions of the columns to read of a table, and which of them to read as text."""
-        positions = self._positions(names, named, source)
+        positions = self._positions(names, has_names, source)
         pairs = zip(positions, self.features, strict=True)
         return positions, {position for position, feature in pairs if feature.kind not in ("number", "code")}
 
@@ -178,16 +178,16 @@ class Encoding:
     def _columns(self, frame: TableFrame) -> dict[str, str]:
         """Return the name of each feature's column in a table."""
         names = frame.names
-        if frame.named and self.named:
+        if frame.has_names and self.has_names:
             columns = [names[position] for position in self._positions(names, True, frame.source)]
         else:
             positions = self._positions(column_numbers(frame.width), False, frame.source)
             columns = [names[frame.positions.index(position)] for position in positions]
         return dict(zip((feature.name for feature in self.features), columns, strict=True))
 
-    def _positions(self, names: list[str], named: bool, source: str) -> list[int]:
+    def _positions(self, names: list[str], has_names: bool, source: str) -> list[int]:
         """Return the positions of the features among the columns of a table: by their names, or else in order."""
-        if named and self.named:
+        if has_names and self.has_names:
             position = {name: j for j, name in enumerate(names)}
             missing = [feature.name for feature in self.features if feature.name not in position]
             if missing:
@@ -256,9 +256,9 @@ def fit_encoding(
             target_means = TargetMeans.fit(codes, texts, y, kind, options.random_state)
             means[feature.name], rows[feature.name] = target_means
             features[i] = replace(feature, n_means=rows[feature.name].shape[1])
-    predicted = None if target is None else Target(target if frame.named else None, frame.position(target))
+    predicted = None if target is None else Target(target if frame.has_names else None, frame.position(target))
     columns = {feature.name: feature.name for feature in features}
-    encoding = Encoding(tuple(features), frame.width, frame.named, predicted)
+    encoding = Encoding(tuple(features), frame.width, frame.has_names, predicted)
     numbers, imputer, scaler = encoding._read_numbers(frame, columns), None, None
     slices, suggested = encoding.number_slices, []
     for i, feature in enumerate(features):
@@ -278,7 +278,7 @@ def fit_encoding(
         columns_text = join_names([frame.describe(name) for name in suggested])
         _warn(f"{frame.source}{columns_text} may hold codes instead of amounts; if so, declare it as categorical")
     encoding = Encoding(
-        *(tuple(features), frame.width, frame.named, predicted, imputer, scaler, means, tuple(suggested))
+        *(tuple(features), frame.width, frame.has_names, predicted, imputer, scaler, means, tuple(suggested))
     )
     return encoding, encoding._encode(frame, columns, numbers)
 
@@ -336,7 +336,7 @@ def _infer_features(
         if feature.missing:
             texts = _quote(feature.missing)
             _warn(f"{frame.source}{frame.describe(name)} has numbers, and texts that count as missing: {texts}")
-        elif frame.named and _is_row_number(frame, name):
+        elif frame.has_names and _is_row_number(frame, name):
             _warn(f"{frame.source}{frame.describe(name)} counts the rows; leave it out if that means nothing")
     reasons = [f"{join_names(n)} {'is' if len(n) == 1 else 'are'} left out: {why}" for why, n in left_out.items()]
     if not features:
@@ -347,7 +347,7 @@ def _infer_features(
 
 
 def _is_index(frame: TableFrame, name: str) -> bool:
-    if not frame.named:
+    if not frame.has_names:
         return frame.position(name) == 0 and len(frame) >= MIN_ROWS_OF_INDEX and _is_row_number(frame, name)
     return name in frame.unnamed and (frame.position(name) == 0 or _is_row_number(frame, name))
 

@@ -70,7 +70,7 @@ class TableFrame:
     positions: list[int]
     width: int
     source: str = ""
-    named: bool = True
+    has_names: bool = True
     unnamed: Collection[str] = ()
     decimal: str = "."
     first_row: int = 0
@@ -98,9 +98,9 @@ class TableFrame:
         if not self.source:
             return f"column {name!r:.80}"
         number = column_number(self.position(name))
-        if not self.named and name != number:
+        if not self.has_names and name != number:
             return name  # of an array
-        return f"{number} ({name!r:.80})" if self.named and name not in self.unnamed else number
+        return f"{number} ({name!r:.80})" if self.has_names and name not in self.unnamed else number
 
     def error(self, row: int, name: str, reason: str) -> TableError:
         """Return the error about a cell; ``{}`` in the reason stands for its text."""

@@ -244,17 +244,17 @@ def to_frame(table: Any) -> TableFrame:
     import pandas as pd
 
     if isinstance(table, pd.DataFrame):
-        frame, named = table, not isinstance(table.columns, pd.RangeIndex)
+        frame, has_names = table, not isinstance(table.columns, pd.RangeIndex)
     elif hasattr(table, "columns") and hasattr(table, "__getitem__"):  # polars
-        frame, named = pd.DataFrame({str(name): table[name].to_numpy() for name in table.columns}), True
+        frame, has_names = pd.DataFrame({str(name): table[name].to_numpy() for name in table.columns}), True
     else:
         array = _to_array(table)
-        frame, named = pd.DataFrame(array).infer_objects(), False
+        frame, has_names = pd.DataFrame(array).infer_objects(), False
     width = frame.shape[1]
-    frame = frame.set_axis([str(name) for name in frame.columns] if named else column_numbers(width), axis=1)
+    frame = frame.set_axis([str(name) for name in frame.columns] if has_names else column_numbers(width), axis=1)
     if frame.columns.has_duplicates:
         raise TableError(f"the table has several columns {frame.columns[frame.columns.duplicated()][0]!r:.80}")
-    return TableFrame(frame, list(range(frame.shape[1])), frame.shape[1], named=named)
+    return TableFrame(frame, list(range(frame.shape[1])), frame.shape[1], has_names=has_names)
 
 
 def _to_array(table: ArrayLike) -> NDArray[Any]:

@@ -32,7 +32,7 @@ class ParquetTable:
     pattern: str
     files: ParquetFiles
     names: list[str]
-    named = True
+    has_names = True
 
     @classmethod
     def peek(cls, pattern: str) -> ParquetTable:
@@ -90,7 +90,7 @@ class ParquetTable:
         frames = [
             _to_pandas(_with_table_errors(read_row_group, group)[rows], group.path)
             for first, end in ranges
-            for group, rows in self.files.overlapping(first, end)
+            for group, rows in self.files.find_groups(first, end)
         ]
         data = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0].reset_index(drop=True)
         data.columns = pd.Index(self.names)

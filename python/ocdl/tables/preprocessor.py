@@ -222,7 +222,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         self._encoding, values = result
         self.n_features_in_ = frame.width
-        if frame.named:
+        if frame.has_names:
             self.feature_names_in_ = np.array(frame.names, dtype=object)
         self.suggested_categorical_ = list(self._encoding.suggested)
         return values

@@ -402,13 +402,13 @@ def single_optimiser(value: Any, name: str) -> Optimiser:
     return cast(Optimiser, value)
 
 
-def named(name: object, argument: str = "optimiser") -> Optimiser:
+def optimiser_by_name(name: object, argument: str = "optimiser") -> Optimiser:
     """Return the optimiser of this name, ``"adam"`` or ``"L-BFGS"``, with its default settings."""
-    known = {type(optimiser).__name__: optimiser for optimiser in without_settings()}
+    known = {type(optimiser).__name__: optimiser for optimiser in list_default_optimisers()}
     return known[validation.choice(name, argument, known, ALIASES)]
 
 
-def without_settings() -> list[Optimiser]:
+def list_default_optimisers() -> list[Optimiser]:
     """Return the optimisers whose settings all have defaults."""
     return [kind() for kind in SINGLE_OPTIMISERS if all(field.default is not MISSING for field in fields(kind))]
 

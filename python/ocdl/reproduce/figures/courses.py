@@ -30,13 +30,13 @@ def draw_courses(outcomes: list[dict[str, Outcome]], quantity: str, ax: Axes) ->
     for name, line in zip(first, curves.training, strict=True):
         histories = [seed[name].history for seed in outcomes]
         common = reduce(np.intersect1d, [history.evaluated for history in histories])
-        together = [_evaluated(history, quantity)[np.isin(history.evaluated, common)] for history in histories]
+        together = [_list_evaluations(history, quantity)[np.isin(history.evaluated, common)] for history in histories]
         low, high = np.min(together, axis=0), np.max(together, axis=0)
         ax.fill_between(np.maximum(common, START), low, high, color=line.get_color(), alpha=0.15, linewidth=0)
     return curves
 
 
-def _evaluated(history: History, quantity: str) -> Any:
+def _list_evaluations(history: History, quantity: str) -> Any:
     return history.loss[history.evaluated] if quantity == "loss" else history.accuracy
 
 
@@ -57,7 +57,7 @@ def tabulate_courses(results: Results, *, experiment: str, datasets: tuple[str, 
             for name, outcome in results.networks(experiment, dataset, seed).items():
                 history = outcome.history
                 test = history.val_loss if quantity == "loss" else history.val_accuracy
-                columns = (history.evaluated, _evaluated(history, quantity), test)
+                columns = (history.evaluated, _list_evaluations(history, quantity), test)
                 for iteration, on_training, on_test in zip(*columns, strict=True):
                     yield (dataset, name, seed, int(iteration), float(on_training), float(on_test))
 

@@ -79,9 +79,9 @@ def _figure(
     draw: Callable[..., None] = _draw,
     least_seeds: int = 1,
 ) -> Figure:
-    chosen: dict[str, Any] = {"experiment": experiment, "datasets": datasets}
+    options: dict[str, Any] = {"experiment": experiment, "datasets": datasets}
     return Figure(
-        name, title, caption, partial(draw, **chosen), partial(_table, **chosen), least_seeds=least_seeds, **chosen
+        name, title, caption, partial(draw, **options), partial(_table, **options), least_seeds=least_seeds, **options
     )
 
 

@@ -45,8 +45,8 @@ def _table(results: Results, *, experiment: str, dataset: str, layers: Layers) -
 
 
 def _figure(name: str, title: str, caption: str, experiment: str, dataset: str, layers: Layers) -> Figure:
-    chosen: dict[str, Any] = {"experiment": experiment, "dataset": dataset, "layers": layers}
-    return Figure(name, title, caption, partial(_draw, **chosen), partial(_table, **chosen), experiment, (dataset,))
+    options: dict[str, Any] = {"experiment": experiment, "dataset": dataset, "layers": layers}
+    return Figure(name, title, caption, partial(_draw, **options), partial(_table, **options), experiment, (dataset,))
 
 
 # The layers that the paper shows, each architecture its own.
