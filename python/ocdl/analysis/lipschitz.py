@@ -31,6 +31,7 @@ def _mlp_bound(parts: dict[str, FloatArray], steepest: float) -> FloatArray:
 FIELD_BOUNDS: dict[str, Callable[[dict[str, FloatArray], float], FloatArray]] = {
     "dense": lambda parts, steepest: _norms(parts["K"]) * steepest,
     "hamiltonian": lambda parts, steepest: _norms(parts["K"]) ** 2 * steepest,
+    "gradient": lambda parts, steepest: _norms(parts["K"]) ** 2 * steepest,
     "mlp": _mlp_bound,
 }
 

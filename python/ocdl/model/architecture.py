@@ -106,16 +106,15 @@ class Architecture:
         object.__setattr__(self, "_layout", ControlLayout(parts, self.dtype))
 
     def _check_field_options(self) -> None:
-        required = FIELDS[self.field].required_option
+        field = FIELDS[self.field]
         for option, example in FIELD_OPTIONS.items():
             given = getattr(self, option)
-            if option == required and given is None:
-                raise ValueError(f"field={self.field!r} needs {option}, as in {option}={example}")
-            if option != required and given is not None:
-                owners = [name for name, field in FIELDS.items() if field.required_option == option]
-                raise ValueError(
-                    f"{option} belongs to field={owners[0]!r}, got {option}={given} and field={self.field!r}"
-                )
+            if option == field.option:
+                if given is None and field.requires_option:
+                    raise ValueError(f"field={self.field!r} needs {option}, as in {option}={example}")
+            elif given is not None:
+                owners = " and ".join(repr(name) for name, field in FIELDS.items() if field.option == option)
+                raise ValueError(f"{option} belongs to field={owners}, got {option}={given} and field={self.field!r}")
 
     def _check_inputs(self) -> None:
         if self.n_inputs == 0:

@@ -24,7 +24,7 @@ from ocdl.model.fields import FIELDS
 from ocdl.model.inputs import gradient_of_rows, join_direction, join_inputs, require_no_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.model.observations import Observations, ObservedTargets, times_as_targets, validated_targets
-from ocdl.model.penalties import GroupL1
+from ocdl.model.penalties import GroupL1, Kinetic
 from ocdl.model.tableau import Tableau
 
 __all__ = ["Flow", "SomeFlow", "Trajectory"]
@@ -774,6 +774,8 @@ class Flow(Architecture):
         if not isinstance(objective, Objective):
             raise TypeError(f"objective must be an Objective, got {type(objective).__name__}")
         for penalty in objective.penalties:
+            if isinstance(penalty, Kinetic):
+                self._require_kinetic(penalty)
             for part in penalty.parts or ():
                 if part not in self._layout.slices:
                     known = ", ".join(self._layout.slices)
@@ -782,6 +784,16 @@ class Flow(Architecture):
                     )
             if isinstance(penalty, GroupL1):
                 penalty._require_fit({part.name: part for part in self.parts})
+
+
+    def _require_kinetic(self, penalty: Kinetic) -> None:
+        if not self.residual:
+            raise ValueError(f"penalties: {penalty!r} needs a residual network: a feed-forward one has no time")
+        if self.tableau.b.min() < 0:
+            raise ValueError(
+                f"penalties: {penalty!r} needs a tableau without negative weights, whose energy has a lower bound; "
+                f"{self.tableau!r} has b[{int(self.tableau.b.argmin())}] = {self.tableau.b.min():g}"
+            )
 
 
 def _require_samples(X: ArrayLike) -> None:
