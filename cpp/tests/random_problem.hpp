@@ -190,7 +190,10 @@ class Draw {
     Regulariser sum;
     for_each_penalty([&](auto penalty) {
       penalty.weight = std::abs(normal());
-      penalty.parts = parts();
+      if constexpr (std::is_same_v<decltype(penalty), GroupL1>)
+        penalty.axis = coin() ? net.parts[0].axes[0] : "dim";
+      else
+        penalty.parts = parts();
       sum.penalties.push_back(penalty);
     });
     return sum;

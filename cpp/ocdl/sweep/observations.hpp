@@ -62,7 +62,7 @@ class ObservationCost : public Cost<T> {
     const Plane<T> cotangents = layer_cotangents(at, j).slice(at.thread);
     const MatrixView<const T> W = at.u.W();
     for (Index t = 0; t < p.tiles(); ++t)
-      for (Index i = 0; i < p.rows(); ++i)
+      for (Index i = 0; i < W.cols(); ++i)
         for (Index lane = 0; lane < tile_width<T>; lane += lanes<T>) {
           Pack<T> sum = load(p.lane(t, i, lane));
           for (Index o = 0; o < W.rows(); ++o)
