@@ -27,8 +27,9 @@ concept FusesAdjoint = requires(const F& field) { field.fused_sums_size(); };
 
 template <class T, class... F>
 constexpr auto traits_of(std::variant<F...>*) {
-  return std::to_array<FieldTraits>({{F::name, F::option, F::requires_option, F::needs_even_dim, F::takes_inputs,
-                                      MapsControls<F, T>, std::derived_from<F, Dense<T>>}...});
+  return std::to_array<FieldTraits>(
+      {{F::name, F::option, F::requires_option, F::needs_even_dim, F::takes_inputs, MapsControls<F, T>,
+        std::derived_from<F, Dense<T>>}...});
 }
 
 }  // namespace detail

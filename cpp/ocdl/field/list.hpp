@@ -15,6 +15,7 @@ enum class FieldKind { dense, antisymmetric, hamiltonian, mlp, polynomial, gradi
 
 /// In the order of the enumeration.
 template <class T>
-using FieldVariant = std::variant<Dense<T>, Antisymmetric<T>, Hamiltonian<T>, Mlp<T>, Polynomial<T>, GradientField<T>>;
+using FieldVariant =
+    std::variant<Dense<T>, Antisymmetric<T>, Hamiltonian<T>, Mlp<T>, Polynomial<T>, GradientField<T>>;
 
 }  // namespace ocdl

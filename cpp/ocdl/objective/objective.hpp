@@ -216,8 +216,8 @@ void add_up_losses(const Network& net, const T* controls, const Data<S>& data, c
                    bool gauss_newton = false) {
   with_costs(net, controls, data, objective, data.scale(objective.mean), gauss_newton,
              [&](const Cost<T>& loss, const Cost<T>* kinetic) {
-               AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&loss, kinetic}, out, workspace,
-                               plan)
+               AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&loss, kinetic}, out,
+                               workspace, plan)
                    .add_up();
              });
 }

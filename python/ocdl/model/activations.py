@@ -15,8 +15,10 @@ ALIASES = {"logistic": "sigmoid", "linear": "identity", "sine": "sin"}
 
 
 class Activation(NamedTuple):
-    """An activation sigma: its largest slope, whether it is nonsmooth at 0, the |z| beyond which it is flat, and whether it
-    increases."""
+    """An activation sigma.
+
+    Its largest slope, whether it is nonsmooth at 0, the |z| beyond which it is flat, and whether it increases.
+    """
 
     name: str
     steepest: float

@@ -19,6 +19,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.model import control_intervals, layers_picture
 from ocdl.model.controls import ControlLayout, Controls, Part
 from ocdl.model.fields import FIELD_OPTIONS, FIELDS
+from ocdl.model.nonexpansive import clip_singular_values, require_nonexpansive, singular_value_bounds
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau
 
@@ -60,6 +61,7 @@ class Architecture:
     control_intervals: int | tuple[int, ...] | None
     n_inputs: int
     input_hold: str
+    nonexpansive: bool
     dtype: np.dtype[Any]
     _core_network: _core.Network = dataclasses.field(init=False, repr=False, compare=False)
     _layout: ControlLayout = dataclasses.field(init=False, repr=False, compare=False)
@@ -83,6 +85,8 @@ class Architecture:
                 f"time_steps={self.time_steps!r} needs {RESIDUAL}: a feed-forward network has no steps to learn"
             )
         self._check_inputs()
+        if self.nonexpansive:
+            require_nonexpansive(self)
         core = _core.Network(
             features=self.n_features,
             dim=self.dim,
@@ -243,6 +247,8 @@ class Architecture:
             The field "mlp" starts with normal K and V of standard deviations 1 / sqrt(dim) and 0.1 / sqrt(width), b
             uniform in [-1, 1], A and c 0, the field "polynomial" with C = 0; the scheme concerns W alone.
 
+            With ``nonexpansive=True`` the singular values of K are clipped at their bound.
+
         Returns
         -------
         Controls
@@ -276,6 +282,9 @@ class Architecture:
                 if scheme == "scaled" and not self.residual:
                     rotations, triangular = np.linalg.qr(drawn[name])
                     drawn[name] = rotations * np.sign(np.diagonal(triangular, axis1=-2, axis2=-1))[..., None, :]
+        if self.nonexpansive:
+            steps = np.full(self.n_layers, self.horizon / self.n_layers)
+            drawn["K"] = clip_singular_values(drawn["K"], singular_value_bounds(self, steps))
         scale = 1.0 if scheme == "paper" else 1.0 / math.sqrt(self.dim)
         return self.controls(**drawn, W=scale * rng.standard_normal(shapes["W"]))
 

@@ -94,6 +94,7 @@ class Flow(Architecture):
         control_intervals: int | Sequence[int] | None = None,
         n_inputs: int = 0,
         input_hold: str = "linear",
+        nonexpansive: bool = False,
         dtype: DTypeLike = "float64",
     ) -> None:
         n_layers = validation.integer(n_layers, "n_layers", minimum=1)
@@ -114,6 +115,7 @@ class Flow(Architecture):
             control_intervals=validate_control_intervals(control_intervals, n_layers),
             n_inputs=validation.integer(n_inputs, "n_inputs", minimum=0),
             input_hold=validation.choice(input_hold, "input_hold", INPUT_HOLDS),
+            nonexpansive=validation.boolean(nonexpansive, "nonexpansive"),
             dtype=float_dtype(dtype),
         )
 
@@ -784,7 +786,6 @@ class Flow(Architecture):
                     )
             if isinstance(penalty, GroupL1):
                 penalty._require_fit({part.name: part for part in self.parts})
-
 
     def _require_kinetic(self, penalty: Kinetic) -> None:
         if not self.residual:

@@ -50,7 +50,9 @@ class Penalty:
         cls.is_nonsmooth = _NONSMOOTH[cls.name]
 
     def __init__(self) -> None:
-        raise TypeError("Penalty is a base class: create one of Tikhonov, L1, GroupL1, TimeSmoothness, EvenSteps and Kinetic")
+        raise TypeError(
+            "Penalty is a base class: create one of Tikhonov, L1, GroupL1, TimeSmoothness, EvenSteps and Kinetic"
+        )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weight", validation.not_negative(self.weight, "weight"))

@@ -291,11 +291,11 @@ class Tableau:
     def contractivity_radius(self) -> float:
         """The radius r of the disc in which steps expand no distance (Dahlquist and Jeltsch 1979).
 
-        A step of size h of a field whose differences satisfy ``<f(y) - f(z), y - z> <= -rho |f(y) - f(z)|^2`` expands no
-        distance where ``h <= 2 r rho``: of the field "gradient", ``h L |K|_2^2 <= 2 r`` with the largest slope L of its
+        A step of size h of a field with ``<f(y) - f(z), y - z> <= -rho |f(y) - f(z)|^2`` expands no distance where
+        ``h <= 2 r rho``: of the field "gradient", where ``h L |K|_2^2 <= 2 r`` with the largest slope L of its
         activation. With ``Q = diag(b) A + A^T diag(b) - b b^T`` it is ``-1 / lambda`` for the smallest eigenvalue
-        lambda of ``diag(b)^(-1/2) Q diag(b)^(-1/2)``: infinite where Q is positive semidefinite, 0 where the weight of a
-        stage that counts is not positive.
+        lambda of ``diag(b)^(-1/2) Q diag(b)^(-1/2)``: infinite where Q is positive semidefinite, 0 where the weight of
+        a stage that counts is not positive.
 
         Examples
         --------
