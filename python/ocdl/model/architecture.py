@@ -117,8 +117,8 @@ class Architecture:
                 if given is None and field.requires_option:
                     raise ValueError(f"field={self.field!r} needs {option}, as in {option}={example}")
             elif given is not None:
-                owners = " and ".join(repr(name) for name, field in FIELDS.items() if field.option == option)
-                raise ValueError(f"{option} belongs to field={owners}, got {option}={given} and field={self.field!r}")
+                owners = " or ".join(f"field={name!r}" for name, field in FIELDS.items() if field.option == option)
+                raise ValueError(f"{option} needs {owners}, got {option}={given} and field={self.field!r}")
 
     def _check_inputs(self) -> None:
         if self.n_inputs == 0:
