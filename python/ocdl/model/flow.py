@@ -139,9 +139,9 @@ class Flow(ForwardFlow):
         objective = DEFAULT_OBJECTIVE if objective is None else objective
         X = self._joined(X, inputs)
         if self._core_may_try(u, objective):
-            found = objective._core_objective.value(self._core_network, u._vector, X, y, sample_weight)
-            if found is not None:
-                return found
+            result = objective._core_objective.value(self._core_network, u._vector, X, y, sample_weight)
+            if result is not None:
+                return result
         vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
         if not objective._loss.is_custom:
             J = objective._core_objective.value(self._core_network, vector, X, targets, weights)
@@ -207,24 +207,24 @@ class Flow(ForwardFlow):
         >>> net.value(u - 0.1 * g, X, y) < J
         True
         """
-        found = None
+        result = None
         objective = DEFAULT_OBJECTIVE if objective is None else objective
         X = self._joined(X, inputs)
         if self._core_may_try(u, objective):
-            found = objective._core_objective.value_and_grad(
+            result = objective._core_objective.value_and_grad(
                 self._core_network, u._vector, X, y, sample_weight, input_grad
             )
-        if found is None:
+        if result is None:
             vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
             input_grad = validation.boolean(input_grad, "input_grad")
             if objective._loss.is_custom:
                 return self._custom_value_and_grad(vector, X, targets, objective, weights, input_grad)
-            found = objective._core_objective.value_and_grad(
+            result = objective._core_objective.value_and_grad(
                 self._core_network, vector, X, targets, weights, input_grad
             )
-            if found is None:
+            if result is None:
                 overflow.report(self._core_network, vector, X)
-        J, gradient, row_gradient = found
+        J, gradient, row_gradient = result
         return J, gradient_of_rows(self, gradient, row_gradient)
 
     def adjoint(
@@ -347,9 +347,9 @@ class Flow(ForwardFlow):
             raise ValueError("vjp needs output_cotangents or state_cotangents, got neither")
         X = self._joined(X, inputs)
         if isinstance(u, Controls) and u._layout is self._layout:
-            found = self._core_network.vjp(u._vector, X, output_cotangents, state_cotangents, False)
-            if found is not None:
-                return gradient_of_rows(self, found[0], found[1])
+            result = self._core_network.vjp(u._vector, X, output_cotangents, state_cotangents, False)
+            if result is not None:
+                return gradient_of_rows(self, result[0], result[1])
         vector, X = self._vector(u), self._samples(X)
         samples = len(X)
         if output_cotangents is not None:
@@ -377,10 +377,10 @@ class Flow(ForwardFlow):
         with_costates: bool = False,
     ) -> tuple[Controls, FloatArray | None]:
         """Return the gradient of `vjp`, and `with_costates` the costates."""
-        found = self._core_network.vjp(vector, X, output_cotangents, state_cotangents, with_costates)
-        if found is None:
+        result = self._core_network.vjp(vector, X, output_cotangents, state_cotangents, with_costates)
+        if result is None:
             overflow.report(self._core_network, vector, X)
-        gradient, row_gradient, costates = found
+        gradient, row_gradient, costates = result
         return gradient_of_rows(self, gradient, row_gradient), costates
 
     def _vjp_for(

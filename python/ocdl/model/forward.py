@@ -281,11 +281,11 @@ class ForwardFlow(CallArguments):
         result is not finite. So the arguments of usual calls, which may take microseconds, are not checked twice.
         """
         if isinstance(u, Controls) and u._layout is self._layout:
-            found = sweep(u._vector, X)
-            if found is not None:
-                return found
+            result = sweep(u._vector, X)
+            if result is not None:
+                return result
         vector, rows = self._vector(u), self._samples(X)
-        found = sweep(vector, rows)
-        if found is None:
+        result = sweep(vector, rows)
+        if result is None:
             overflow.report(self._core_network, vector, rows)
-        return found
+        return result
