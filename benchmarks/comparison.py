@@ -48,8 +48,8 @@ def run(script: str, question: str, description: str, jobs: tuple[Job, ...]) -> 
     peaks = {dtype: measure_peak(dtype, threads=2) for dtype in {job.dtype for job in selected}}
     rows = []
     for job in selected:
-        found = compare(question, job, field)
-        row = report.comparison_row(question, found, peaks)
+        result = compare(question, job, field)
+        row = report.comparison_row(question, result, peaks)
         report.print_comparison(row)
         rows.append(row)
         # After every job, so that an interrupted run keeps what it has.

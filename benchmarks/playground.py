@@ -73,12 +73,12 @@ def measure(browser: Browser, name: str) -> dict[str, Any]:
 
 
 def first_pictures(browser: Browser, rounds: int) -> list[float]:
-    found = []
+    result = []
     for _ in range(rounds):
         page, seconds = opened(browser, {})
         page.context.close()
-        found.append(seconds)
-    return found
+        result.append(seconds)
+    return result
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:
@@ -109,11 +109,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often the page is opened for the first picture")
     options = parser.parse_args()
-    found = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
-    if found is None or not BUILT_PAGE.is_file():
+    result = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+    if result is None or not BUILT_PAGE.is_file():
         raise SystemExit("there is no browser, or no page: install chromium, and run make playground")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=result, args=["--no-sandbox"])
         version = browser.version
         first = first_pictures(browser, options.rounds)
         rows = [measure(browser, name) for name in CASES]

@@ -51,9 +51,9 @@ for method, (net, u) in models.items():
 # The differences; and the trained network with four times as many layers, which has never been trained.
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")
 layers = 10 * FACTORS[:-1]
-for (method, found), marker in zip(differences.items(), "o^s", strict=True):
-    (line,) = left.loglog(layers, found, marker=marker, label=method)
-    guide = found[-1] * (layers[-1] / layers) ** float(models[method][0].tableau.order)
+for (method, results), marker in zip(differences.items(), "o^s", strict=True):
+    (line,) = left.loglog(layers, results, marker=marker, label=method)
+    guide = results[-1] * (layers[-1] / layers) ** float(models[method][0].tableau.order)
     left.loglog(layers, guide, "--", color=line.get_color(), alpha=0.5)
 left.set_xticks(layers, [str(n) for n in layers])
 left.minorticks_off()

@@ -63,8 +63,8 @@ losses = []
 for _ in range(ITERATIONS):
     some = windows[torch.randint(len(windows), (100,), generator=generator)]
     optimiser.zero_grad()
-    found = decoder(trajectory(flow, encoder(some[:, 0])))
-    loss = (found - some.transpose(0, 1)).square().mean()
+    result = decoder(trajectory(flow, encoder(some[:, 0])))
+    loss = (result - some.transpose(0, 1)).square().mean()
     loss.backward()
     optimiser.step()
     schedule.step()

@@ -96,9 +96,9 @@ def test_observations_have_the_bits_of_one_process(optimiser: str, loss: str, ow
     settings: dict[str, Any] = {"optimiser": optimiser, "loss": loss, "own": own}
     expected = with_observations(None, distribution="equal", **settings)
     for distribution in DISTRIBUTIONS:
-        said = launch(3, "with_observations", distribution=distribution, **settings).said
-        assert said["state"] == expected["state"]
-        assert loss == "custom" or said == expected  # over ranks a custom loss has no score
+        message = launch(3, "with_observations", distribution=distribution, **settings).message
+        assert message["state"] == expected["state"]
+        assert loss == "custom" or message == expected  # over ranks a custom loss has no score
 
 
 def test_shared_times_are_the_same_on_all_ranks() -> None:

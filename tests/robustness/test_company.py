@@ -47,17 +47,17 @@ X = np.random.default_rng(0).normal(size=(600, 2))
 wide = np.random.default_rng(0).normal(size=(120, 100))
 y = np.arange(600) % 2
 def bits():
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for samples in (X, wide):
         net = ocdl.Network(samples.shape[1], 5, tableau="kutta4")
         u, labels = net.init(random_state=0), y[: len(samples)]
-        found.update(net.value_and_grad(u, samples, labels)[1].to_vector())
-        found.update(net.predict(u, samples))
-        found.update(ocdl.train(net, u, samples, labels, max_iter=3).controls.to_vector())
+        digest.update(net.value_and_grad(u, samples, labels)[1].to_vector())
+        digest.update(net.predict(u, samples))
+        digest.update(ocdl.train(net, u, samples, labels, max_iter=3).controls.to_vector())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # five iterations do not converge
-        found.update(ODEClassifier(n_layers=4, max_iter=5, random_state=0).fit(X, y).predict_proba(X))
-    return found.hexdigest()
+        digest.update(ODEClassifier(n_layers=4, max_iter=5, random_state=0).fit(X, y).predict_proba(X))
+    return digest.hexdigest()
 """
 
 START = """

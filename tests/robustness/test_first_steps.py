@@ -131,9 +131,9 @@ def test_a_constant_column_of_any_size_does_no_harm(constant: float, run: Run, t
 def test_tables_fit_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     header = ("network", "train", "test", "loss", "steps used")
     rows = [("odenet+simplex", "1", "0.99", "1e-3", "9 of 20")]
-    facts: dict[str, object] = {"network": "20 layers, dense field, tanh, float64, tableau euler", "file": "m"}
+    values: dict[str, object] = {"network": "20 layers, dense field, tanh, float64, tableau euler", "file": "m"}
     monkeypatch.setenv("COLUMNS", "40")
-    narrow = [format_table(header, rows), align(facts)]
+    narrow = [format_table(header, rows), align(values)]
     assert all(len(line) <= 40 for text in narrow for line in text.splitlines())
     assert narrow[0].splitlines() == [
         "network",
@@ -147,7 +147,7 @@ def test_tables_fit_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(len(line) <= 40 for text in long_names for line in text.splitlines())
     monkeypatch.setenv("COLUMNS", "200")
     assert format_table(header, rows).count("\n") == 1
-    assert align(facts).count("\n") == 1
+    assert align(values).count("\n") == 1
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMAND_NAMES)], ids=" ".join)

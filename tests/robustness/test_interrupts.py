@@ -63,10 +63,10 @@ def delay(wait):
         return ended - float(presser.stdout.readline())
 
 def fastest_delay(wait):
-    found = [delay(wait)]
-    while len(found) < 5 and min(found) >= {longest}:
-        found.append(delay(wait))
-    return min(found)
+    delays = [delay(wait)]
+    while len(delays) < 5 and min(delays) >= {longest}:
+        delays.append(delay(wait))
+    return min(delays)
 
 drawn = random.Random({seed})
 print(max(fastest_delay(drawn.uniform(0.0, {longest_wait})) for _ in range({times})))

@@ -62,7 +62,7 @@ GIVEN: dict[str, Any] = {
     "n_layers": 4,
     "interpolation": "linear",
     "radius": 1.0,
-    "times": [0.0, 1.0, 2.0, 3.0],
+    "times": [0.0, 0.25, 0.5, 1.0],
     "steps": 4,
     "tol": 1e-3,
     "random_state": 0,
@@ -136,9 +136,9 @@ def arguments_of_methods() -> dict[str, Argument]:
     actual["GroupL1 weight"] = Argument(lambda v: ocdl.GroupL1(v, ("K",), "dim"), None, "weight")
     actual["GroupL1 parts"] = Argument(lambda v: ocdl.GroupL1(1.0, v, "dim"), None, "parts")
     actual["GroupL1 axis"] = Argument(lambda v: ocdl.GroupL1(1.0, ("K",), v), None, "axis")
-    for record in LOSSES.values():
-        for field in fields(record):  # type: ignore[arg-type]
-            actual[f"losses.{record.__name__} {field.name}"] = Argument(record, None, field.name)
+    for loss_type in LOSSES.values():
+        for field in fields(loss_type):  # type: ignore[arg-type]
+            actual[f"losses.{loss_type.__name__} {field.name}"] = Argument(loss_type, None, field.name)
     for name in ("loss", "reduction", "penalties"):
         actual[f"Objective {name}"] = Argument(lambda v, n=name: ocdl.Objective(**{n: v}), None, name)
     regression = ocdl.Objective("huber")

@@ -279,18 +279,10 @@ def gradient(
 
 
 def slope(
-    net: ocdl.Network,
-    vector: Array,
-    X: Array,
-    y: Array,
-    objective: ocdl.Objective,
-    sample_weight: Array | None = None,
-    *,
-    direction: Array | float = 0.0,
-    dX: Array | float = 0.0,
+    net: ocdl.Network, vector: Array, X: Array, *rest: Any, direction: Array | float = 0.0, dX: Array | float = 0.0
 ) -> float:
-    """The derivative of `value` along a direction, by the complex step."""
-    shifted = value(net, vector + 1j * STEP * direction, X + 1j * STEP * dX, y, objective, sample_weight)
+    """The derivative of `value` along a direction, by the complex step; `rest` are its other arguments."""
+    shifted = value(net, vector + 1j * STEP * direction, X + 1j * STEP * dX, *rest)
     return float(shifted.imag) / STEP
 
 

@@ -50,10 +50,10 @@ def test_the_flow_follows_the_formula(tableau: str, field: str, hold: str) -> No
         u, X, inputs, _ = samples_of(net)
         parts = [u.parts()[part.name][list(net.layer_sets) if part.role == "field" else ...] for part in net.parts]
         expected = reference.states(net, np.concatenate([part.ravel() for part in parts]), X, inputs)
-        found = net.forward(u, X, inputs=inputs)
-        np.testing.assert_allclose(found.states, expected, rtol=0, atol=1e-13)
-        np.testing.assert_array_equal(net.predict(u, X, inputs=inputs), found.outputs)
-        np.testing.assert_array_equal(net.final_state(u, X, inputs=inputs), found.states[-1])
+        result = net.forward(u, X, inputs=inputs)
+        np.testing.assert_allclose(result.states, expected, rtol=0, atol=1e-13)
+        np.testing.assert_array_equal(net.predict(u, X, inputs=inputs), result.outputs)
+        np.testing.assert_array_equal(net.final_state(u, X, inputs=inputs), result.states[-1])
 
 
 @pytest.mark.parametrize("hold", HOLDS)

@@ -252,14 +252,14 @@ def scipy_objective(
     >>> net = ocdl.Network(2, 5)
     >>> J = net.scipy_objective(X, y, ocdl.Objective("cross_entropy", penalties=ocdl.Tikhonov(0.01)))
     >>> start = net.init(random_state=0).to_vector()
-    >>> found = minimize(J.fun, start, jac=True, hessp=J.hessp, method="trust-ncg")
-    >>> bool(found.success), net.from_vector(found.x).K.shape
+    >>> result = minimize(J.fun, start, jac=True, hessp=J.hessp, method="trust-ncg")
+    >>> bool(result.success), net.from_vector(result.x).K.shape
     (True, (5, 2, 2))
 
     The largest eigenvalue of the Gauss-Newton matrix there:
 
     >>> from scipy.sparse.linalg import eigsh
-    >>> bool(eigsh(J.gauss_newton(found.x), k=1, return_eigenvectors=False)[0] > 0)
+    >>> bool(eigsh(J.gauss_newton(result.x), k=1, return_eigenvectors=False)[0] > 0)
     True
     """
     objective = DEFAULT_OBJECTIVE if objective is None else objective

@@ -65,9 +65,8 @@ class Penalty:
 
 
 def _validate_names(parts: Any) -> tuple[str, ...]:
-    if isinstance(parts, (str, bytes)) or not isinstance(parts, Iterable):
-        raise TypeError(f"parts must be a collection of names, as in ('K', 'W'), got {validation.format_value(parts)}")
-    names = tuple(validation.text(part, "a name in parts") for part in parts)
+    collection = validation.collection_of_names(parts, "parts", ("K", "W"))
+    names = tuple(validation.text(part, "a name in parts") for part in collection)
     if not names:
         raise ValueError("parts must name at least one part of the controls")
     return tuple(dict.fromkeys(names))

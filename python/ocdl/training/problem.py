@@ -171,8 +171,7 @@ def _make_windows(
 
 
 def _resolve_frozen_parts(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(freeze, (str, bytes)) or not isinstance(freeze, Iterable):
-        raise TypeError(f"freeze must be a collection of names, as in ('W', 'mu'), got {checks.format_value(freeze)}")
     known = [part.name for part in net.parts]
-    names = [checks.choice(name, "freeze", known) for name in freeze]
+    collection = checks.collection_of_names(freeze, "freeze", ("W", "mu"))
+    names = [checks.choice(name, "freeze", known) for name in collection]
     return tuple(part for part in known if part in names)
