@@ -70,6 +70,7 @@ def test_hessian_products_are_those_of_the_gradient(tableau: str, field: str) ->
     """The second difference along the direction; and the product is symmetric."""
     net = Network(2, 4, tableau=tableau, time_steps="free", activation="tanh", **field_options(field))
     p = random_problem(net, samples=30)
+    p.u.h[...] = 0.1 + np.abs(p.u.h)  # |h| has a kink at 0
     objective = Objective(penalties=Kinetic(0.5))
 
     def gradient(t: float) -> Any:
@@ -92,7 +93,9 @@ def test_training_moves_samples_less(optimiser: Any) -> None:
     net = Network(2, 6, tableau="kutta4")
     u = net.init(random_state=0)
     free, slow = (
-        ocdl.train(net, u, X, y, Objective(penalties=penalty), optimiser, max_iter=60, random_state=0).controls
+        ocdl.train(
+            net, u, X, y, objective=Objective(penalties=penalty), optimiser=optimiser, max_iter=60, random_state=0
+        ).controls
         for penalty in (None, Kinetic(0.5))
     )
     ones = np.ones(len(X))

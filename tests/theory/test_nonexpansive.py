@@ -11,7 +11,7 @@ from problems import ACTIVATIONS, random_problem
 
 import ocdl
 from ocdl import Network, Objective, Tableau
-from ocdl.model.nonexpansive import clip_singular_values, singular_value_bounds
+from ocdl.model.nonexpansive import clip_singular_values
 
 # Dahlquist and Jeltsch 1979; the radii of implicit methods that are algebraically stable are infinite.
 RADII = {
@@ -61,7 +61,7 @@ def test_linear_steps_within_the_radius_do_not_expand(name: str) -> None:
 def test_projected_controls_are_the_nearest_ones_within_the_bound(tableau: str) -> None:
     net = Network(3, 4, field="gradient", width=5, tableau=tableau, control_intervals=2, nonexpansive=True)
     h = np.array([0.1, 0.4, 0.2, 0.3])
-    bounds = singular_value_bounds(net, h)
+    bounds = net._singular_value_bounds(h)
     np.testing.assert_allclose(bounds, np.sqrt(2 * net.tableau.contractivity_radius / np.array([0.4, 0.3])))
     rng = np.random.default_rng(0)
     K = 5 * rng.normal(size=(2, 5, 3))
@@ -99,7 +99,7 @@ def test_training_keeps_every_layer_nonexpansive(method: str, stage_controls: bo
     X, y = two_spirals()
     u = 4.0 * net.init(random_state=0)  # beyond the bound: the training begins with its projection
     u.h[...] = 1.0
-    result = ocdl.train(net, u, X, y, Objective(), METHODS[method], max_iter=60, random_state=0)
+    result = ocdl.train(net, u, X, y, optimiser=METHODS[method], max_iter=60, random_state=0)
     bound = math.sqrt(2 * net.tableau.contractivity_radius)
     norms = np.linalg.norm(result.controls.K, 2, axis=(-2, -1))
     assert norms.max() <= bound * (1 + 1e-12)
@@ -137,7 +137,9 @@ def test_no_attack_breaks_a_certified_radius(n_outputs: int) -> None:
     if n_outputs == 3:
         y = (X[:, 0] > 0.3).astype(int) + (X[:, 1] > 0.3)
     objective = Objective("cross_entropy")
-    u = ocdl.train(net, net.init(random_state=0), X, y, objective, ocdl.LBFGS(), max_iter=100).controls
+    u = ocdl.train(
+        net, net.init(random_state=0), X, y, objective=objective, optimiser=ocdl.LBFGS(), max_iter=100
+    ).controls
     labels = np.array([net.predict(u, X)[:, 0] > 0] if n_outputs == 1 else [net.predict(u, X).argmax(1)])[0].astype(int)
     radius = net.certified_radius(u, X) * (1 - 1e-9)
     assert (radius > 0).all()
@@ -188,8 +190,8 @@ def test_trainings_that_cannot_project() -> None:
     with pytest.raises(ValueError, match=r"NewtonCG takes no network with nonexpansive=True"):
         ocdl.train(net, u, X, y, optimiser=ocdl.NewtonCG())
     with pytest.raises(ValueError, match=r"L1\(0.1\) acts on K"):
-        ocdl.train(net, u, X, y, Objective(penalties=ocdl.L1(0.1)))
-    ocdl.train(net, u, X, y, Objective(penalties=ocdl.L1(0.1, ("W",))), max_iter=2)
+        ocdl.train(net, u, X, y, objective=Objective(penalties=ocdl.L1(0.1)))
+    ocdl.train(net, u, X, y, objective=Objective(penalties=ocdl.L1(0.1, ("W",))), max_iter=2)
     u.h[0] = -0.1
     with pytest.raises(ValueError, match=r"h\[0\] is -0.1; the steps .* must not be negative"):
         ocdl.train(net, u, X, y)

@@ -21,6 +21,7 @@ from ocdl.model.controls import ControlLayout, Controls, Part
 from ocdl.model.fields import FIELD_OPTIONS, FIELDS
 from ocdl.model.nonexpansive import clip_singular_values, require_nonexpansive, singular_value_bounds
 from ocdl.model.projection import project_simplex
+from ocdl.model.start import draw_field_parts
 from ocdl.model.tableau import Tableau
 
 DEFAULT_TABLEAU = "euler"
@@ -86,7 +87,7 @@ class Architecture:
             )
         self._check_inputs()
         if self.nonexpansive:
-            require_nonexpansive(self)
+            require_nonexpansive(self.field, self.time_steps, self.activation, self.tableau)
         core = _core.Network(
             features=self.n_features,
             dim=self.dim,
@@ -271,22 +272,22 @@ class Architecture:
         scheme = validation.choice(scheme, "scheme", ("paper", "scaled"))
         self._require_memory_for_controls(3)  # with what is drawn and what is scaled
         rng = random_source(random_state)
-        shapes = {part.name: part.shape for part in self.parts}
-        drawn: dict[str, FloatArray] = {}
-        for name, (distribution, size, scaled_size) in self._core_network.starts.items():
-            scale = size if scheme == "paper" else scaled_size
-            if distribution == "uniform":
-                drawn[name] = rng.uniform(-scale, scale, shapes[name])
-            elif distribution == "normal":
-                drawn[name] = scale * rng.standard_normal(shapes[name])
-                if scheme == "scaled" and not self.residual:
-                    rotations, triangular = np.linalg.qr(drawn[name])
-                    drawn[name] = rotations * np.sign(np.diagonal(triangular, axis1=-2, axis2=-1))[..., None, :]
+        drawn = draw_field_parts(
+            rng,
+            {part.name: part.shape for part in self.parts},
+            self._core_network.starts,
+            scaled=scheme == "scaled",
+            orthogonal=scheme == "scaled" and not self.residual,
+        )
         if self.nonexpansive:
             steps = np.full(self.n_layers, self.horizon / self.n_layers)
-            drawn["K"] = clip_singular_values(drawn["K"], singular_value_bounds(self, steps))
+            drawn["K"] = clip_singular_values(drawn["K"], self._singular_value_bounds(steps))
         scale = 1.0 if scheme == "paper" else 1.0 / math.sqrt(self.dim)
-        return self.controls(**drawn, W=scale * rng.standard_normal(shapes["W"]))
+        return self.controls(**drawn, W=scale * rng.standard_normal((self.n_outputs, self.dim)))
+
+    def _singular_value_bounds(self, h: FloatArray) -> FloatArray:
+        """Return for each set of controls the largest singular value of K with which these steps expand no distance."""
+        return singular_value_bounds(self.tableau, self.activation, self.layer_sets, h)
 
     def controls(self, **parts: ArrayLike | None) -> Controls:
         """Return controls with copies of these values; by default a part is 0, and the steps are T/N.
@@ -434,15 +435,6 @@ class Architecture:
                 f"h sums to {total} but must sum to the horizon {self.horizon}; ocdl.project_simplex moves it there"
             )
         return project_simplex(h, self.horizon)
-
-
-def method_of(tableau: str | Tableau) -> Tableau:
-    """Return the method of this name, or the method itself."""
-    if isinstance(tableau, str):
-        tableau = Tableau.named(tableau)
-    if not isinstance(tableau, Tableau):
-        raise TypeError(f"tableau must be a name or a Tableau, got {type(tableau).__name__}")
-    return tableau
 
 
 def float_dtype(dtype: DTypeLike) -> np.dtype[Any]:

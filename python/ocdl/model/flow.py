@@ -15,7 +15,7 @@ from ocdl.base.keywords import known_keywords
 from ocdl.base.validation import FloatArray
 from ocdl.model import overflow
 from ocdl.model.activations import ACTIVATIONS, ALIASES
-from ocdl.model.architecture import DEFAULT_TABLEAU, INPUT_HOLDS, TIME_STEPS, float_dtype, method_of
+from ocdl.model.architecture import DEFAULT_TABLEAU, INPUT_HOLDS, TIME_STEPS, float_dtype
 from ocdl.model.control_intervals import validate_control_intervals
 from ocdl.model.controls import Controls
 from ocdl.model.fields import FIELDS
@@ -23,7 +23,7 @@ from ocdl.model.forward import ForwardFlow
 from ocdl.model.inputs import gradient_of_rows
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.model.observations import Observations, ObservedTargets
-from ocdl.model.tableau import Tableau
+from ocdl.model.tableau import Tableau, method_of
 
 __all__ = ["Flow", "SomeFlow"]
 

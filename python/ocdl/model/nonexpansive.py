@@ -8,51 +8,47 @@ r expands no distance where ``h L |K|^2 <= 2 r``: the singular values of K are a
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from ocdl.base.validation import FloatArray
 from ocdl.model.activations import ACTIVATIONS
-
-if TYPE_CHECKING:
-    from ocdl.model.architecture import Architecture
+from ocdl.model.tableau import Tableau
 
 __all__ = ["FIELD", "clip_singular_values", "require_nonexpansive", "singular_value_bounds"]
 
 FIELD = "gradient"
 
 
-def require_nonexpansive(net: Architecture) -> None:
+def require_nonexpansive(field: str, time_steps: str, activation: str, tableau: Tableau) -> None:
     """Raise unless networks of this kind can be kept from expanding distances."""
-    if net.field != FIELD:
-        raise ValueError(f"nonexpansive=True needs field={FIELD!r}, got field={net.field!r}")
-    if net.time_steps != "fixed":
-        raise ValueError(f"nonexpansive=True needs time_steps='fixed', got time_steps={net.time_steps!r}")
-    if not ACTIVATIONS[net.activation].increases:
+    if field != FIELD:
+        raise ValueError(f"nonexpansive=True needs field={FIELD!r}, got field={field!r}")
+    if time_steps != "fixed":
+        raise ValueError(f"nonexpansive=True needs time_steps='fixed', got time_steps={time_steps!r}")
+    if not ACTIVATIONS[activation].increases:
         increasing = ", ".join(repr(name) for name, activation in ACTIVATIONS.items() if activation.increases)
         raise ValueError(
-            f"nonexpansive=True needs an activation that increases, one of {increasing}, got {net.activation!r}"
+            f"nonexpansive=True needs an activation that increases, one of {increasing}, got {activation!r}"
         )
-    if net.tableau.contractivity_radius == 0:
+    if tableau.contractivity_radius == 0:
         raise ValueError(
-            f"nonexpansive=True needs a tableau with positive weights, as 'euler' or 'kutta4', got {net.tableau!r}, "
+            f"nonexpansive=True needs a tableau with positive weights, as 'euler' or 'kutta4', got {tableau!r}, "
             "whose contractivity_radius is 0"
         )
 
 
-def singular_value_bounds(net: Architecture, h: FloatArray) -> FloatArray:
+def singular_value_bounds(tableau: Tableau, activation: str, layer_sets: Sequence[int], h: FloatArray) -> FloatArray:
     """Return for each set of controls the largest singular value that K may have with these steps."""
     steps = h.astype(np.float64)
     if steps.min() < 0:
         j = int(steps.argmin())
         raise ValueError(f"h[{j}] is {steps[j]}; the steps of a network with nonexpansive=True must not be negative")
-    longest = np.zeros(net.layer_sets[-1] + 1)
-    np.maximum.at(longest, np.array(net.layer_sets), steps)
+    longest = np.zeros(layer_sets[-1] + 1)
+    np.maximum.at(longest, np.array(layer_sets), steps)
     with np.errstate(divide="ignore"):
-        bounds: FloatArray = np.sqrt(
-            2 * net.tableau.contractivity_radius / (ACTIVATIONS[net.activation].steepest * longest)
-        )
+        bounds: FloatArray = np.sqrt(2 * tableau.contractivity_radius / (ACTIVATIONS[activation].steepest * longest))
     return bounds
 
 

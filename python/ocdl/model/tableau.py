@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ocdl import _core
 from ocdl.base import markup, validation
 
-__all__ = ["Tableau", "tableaux"]
+__all__ = ["Tableau", "method_of", "tableaux"]
 
 ALIASES = {
     "ResNet/Euler": "euler",  # the paper's name; "Improved Euler" is spelled like ours
@@ -387,6 +387,15 @@ def tableaux() -> list[str]:
     ['euler', 'improved_euler', 'kutta3', 'kutta4']
     """
     return _core.tableau_names()
+
+
+def method_of(tableau: str | Tableau) -> Tableau:
+    """Return the method of this name, or the method itself."""
+    if isinstance(tableau, str):
+        tableau = Tableau.named(tableau)
+    if not isinstance(tableau, Tableau):
+        raise TypeError(f"tableau must be a name or a Tableau, got {type(tableau).__name__}")
+    return tableau
 
 
 def _live_stages(A: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -22,7 +22,6 @@ from ocdl.data.window_data import WindowData
 from ocdl.distributed.ranks import Ranks
 from ocdl.model.controls import Controls
 from ocdl.model.initial_states import InitialStates
-from ocdl.model.nonexpansive import singular_value_bounds
 from ocdl.model.objective import Objective
 from ocdl.network import Network
 from ocdl.training.optimisers import Optimiser
@@ -126,7 +125,7 @@ class Problem:
         """Return the bound of each set of controls, of a network that expands no distance; else none."""
         if not self.net.nonexpansive:
             return []
-        bounds = singular_value_bounds(self.net, Controls(self.net._layout, vector[: self.net.n_controls]).h)
+        bounds = self.net._singular_value_bounds(Controls(self.net._layout, vector[: self.net.n_controls]).h)
         return [] if np.all(np.isinf(bounds)) else bounds.tolist()
 
 
