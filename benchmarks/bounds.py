@@ -1,7 +1,7 @@
 """The least time a job can take: its tanh evaluations or its multiply-adds, whichever binds.
 
-Where both take their time, nobody gets there: tanh is made of multiply-adds as well, which the same units compute, so
-that the two cannot overlap as a whole. Their sum stands beside the bound.
+Where both take their time, no contender reaches the bound: tanh is made of multiply-adds as well, which the
+same units compute, so that the two cannot overlap as a whole. Their sum stands beside the bound.
 
 Both speeds are measured where the benchmark runs: that of multiply-adds on a large matrix product of the BLAS, that of
 tanh on ocdl's own, numbers in the core's cache, as no library at hand has a faster one.

@@ -48,7 +48,7 @@ PICTURE_TIMES = """(count) => new Promise((resolve) => {
 
 
 def opened(browser: Browser, chosen: dict[str, Any]) -> tuple[Page, float]:
-    """The page as somebody sees it who has never seen it, and the seconds until it shows a picture."""
+    """The page on a first visit, and the seconds until it shows a picture."""
     page = browser.new_context(viewport=SIZE).new_page()
     page.goto(f"{BUILT_PAGE.as_uri()}#{urlencode(chosen)}")
     return page, 1e-3 * page.wait_for_function(FIRST_PICTURE).json_value()

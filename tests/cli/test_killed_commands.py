@@ -211,7 +211,7 @@ def test_two_hundred_kills(name: str, folder: Path, soak: Soak) -> None:
 
 @pytest.mark.slow
 def test_killed_trainings_continue_from_their_checkpoints(folder: Path, soak: Soak) -> None:
-    """One is killed until it has come to its end, and has then made the model of a training that nobody killed."""
+    """A training that is killed until it reaches its end makes the model of one that was never killed."""
     options = ("train", "--data", "data.csv", "--layers", "5", "--max-iter", "400", "--optimiser", "backtracking")
     whole = Command((*options, "--out", "whole.ocdl"), "whole.ocdl", ocdl.load)
     duration, kills, rng = finished(whole, folder), 0, random.Random(0)

@@ -90,7 +90,7 @@ def test_passed_units_are_not_run_again(
     assert calls == ["test_bad", "test_good", "test_bad"]
     assert soak.main(["--minutes", "-1"]) == 1
     assert "test_bad" in (left_out := capsys.readouterr().out)
-    assert "LEFT OUT: no time; a second call goes on here" in left_out
+    assert "LEFT OUT: no time; a second call continues here" in left_out
     (folder / "test_good.py").write_text("# mark.slow, changed\n")
     soak.main(["--jobs", "1", "--only", "good"])
     soak.main(["--jobs", "1", "--only", "good"])
