@@ -15,17 +15,16 @@ ALIASES = {"logistic": "sigmoid", "linear": "identity", "sine": "sin"}
 
 
 class Activation(NamedTuple):
-    """An activation sigma: its largest slope, and whether it is nonsmooth at 0."""
+    """An activation sigma: its largest slope, whether it is nonsmooth at 0, and the |z| beyond which it is flat."""
 
     name: str
     steepest: float
     nonsmooth: bool
+    saturation_threshold: float
 
     def derivatives(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return sigma, sigma' and sigma'' in float64; where sigma is nonsmooth, the slope on the left."""
         return _core.activation_derivatives(self.name, np.ascontiguousarray(z, np.float64))
 
 
-ACTIVATIONS = {
-    name: Activation(name, steepest, nonsmooth) for name, (steepest, nonsmooth, _) in _core.activations().items()
-}
+ACTIVATIONS = {name: Activation(name, *properties) for name, properties in _core.activations().items()}
