@@ -38,7 +38,7 @@ class Peak:
 
 
 def measure_peak(dtype: str, threads: int) -> Peak:
-    """In a process of its own, as the number of threads is read when the BLAS is loaded."""
+    """In a separate process, because the number of threads is read when the BLAS is loaded."""
     command = [sys.executable, __file__, dtype]
     answer = subprocess.run(command, env=thread_environment(threads), check=True, capture_output=True, text=True)
     gflops, tanh_seconds = map(float, answer.stdout.split())

@@ -1,4 +1,4 @@
-"""Is the playground alive: how long does a picture take while it learns, when does the first one come, how large is it?
+"""How long does a picture of the playground take while it learns, when does the first one come, how large is the page?
 
 It needs the page (`make playground`), playwright and a browser, which runs without a screen and draws on the processor.
 """

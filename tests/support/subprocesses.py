@@ -1,4 +1,4 @@
-"""Python in a process of its own: for what may end it, and for what is decided when ocdl is imported."""
+"""Python in a separate process: for tests that may end it, and for settings that are read when ocdl is imported."""
 
 import json
 import os

@@ -21,7 +21,6 @@ ROUNDOFF = 1e-6  # of the loss: a rise by less is no failure
 VANISHED = 1e-6  # norm of a gradient by the outputs
 SETTLED = 0.05  # of the whole fall of the loss: less in the last iterations is no reason to go on
 STEEP = 0.01  # norm of the gradient: less is nearly a minimum
-NEGLIGIBLE = 0.03  # of the first loss: a further fall is not worth a warning
 ROSE_AGAIN = 1.25  # times the lowest loss
 MIN_ITERATIONS = 10  # of which a mean is taken
 PROBED_ROWS = 1000
@@ -74,7 +73,7 @@ def diagnose(evidence: Evidence) -> Diagnosis:
     - or if the loss is above 1.25 times the lowest one of the history;
     - or if it is still falling: in the last tenth of the iterations (at least 10) by more than 5 % of the whole fall,
       while the norm of the gradient is above 0.01. With batches the means over so many iterations are compared, and
-      less than twice their standard error does not count. Neither does a loss below 3 % of the first one.
+      less than twice their standard error does not count.
     """
     status = evidence.status
     if status not in FINAL:
@@ -109,7 +108,7 @@ def _recent_fall(evidence: Evidence) -> str:
     first, before, now = (float(np.mean(span)) for span in spans)
     chance = 2.0 * math.sqrt(sum(float(np.var(span)) for span in spans[1:]) / last)
     is_falling = evidence.history.gradient_norm[-1] > STEEP and before - now > SETTLED * (first - now)
-    if before - now <= chance or now <= NEGLIGIBLE * max(first, evidence.first_loss) or not is_falling:
+    if before - now <= chance or not is_falling:
         return ""
     return f"in the last {last} of them the loss fell from {before:.6g} to {now:.6g}"
 
