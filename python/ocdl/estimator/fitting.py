@@ -14,7 +14,7 @@ from ocdl.base.threads import limit_threads
 from ocdl.estimator.alpha import choose_alpha
 from ocdl.estimator.epochs import group_by_epochs, run_epoch
 from ocdl.estimator.plan import FitPlan, FittedNetwork
-from ocdl.estimator.prior import SHORT, WEAK_ITERATIONS, WEAK_FRACTION, reach
+from ocdl.estimator.prior import SHORT, WEAK_FRACTION, WEAK_ITERATIONS, reach
 from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective
 from ocdl.network import Network
