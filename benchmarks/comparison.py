@@ -14,7 +14,7 @@ from timing import MINIMUM_ROUNDS, Field, compare
 
 QUICK_ROUNDS = 3
 SLOW_PEERS = ("torch.compile", "torchdiffeq")
-"""Slow to compile or several times slower than torch alone: left out of a quick run unless asked for by name."""
+"""Slow to compile or several times slower than torch alone: left out of a quick run unless named."""
 
 
 def arguments(description: str, jobs: tuple[Job, ...]) -> argparse.Namespace:

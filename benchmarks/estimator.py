@@ -11,7 +11,7 @@ from functools import partial
 from statistics import mean, median, stdev
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anybody starts threads: a fit takes one
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before any library starts threads: a fit takes one
 
 import joblib
 import matplotlib.pyplot as plt

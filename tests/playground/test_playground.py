@@ -191,7 +191,7 @@ def test_where_no_points_are_there_is_nothing_to_save(open_page: Open, button: s
 
 
 def test_removing_all_points_ends_the_training(open_page: Open) -> None:
-    """At the highest speed it would otherwise go on in the worker, with nobody to see it."""
+    """At the highest speed it would otherwise continue in the worker, unseen."""
     page = open_page("#data=own&optimiser=Adam")
     box = page.locator("#plane").bounding_box()
     page.mouse.click(box["x"] + 100, box["y"] + 100)

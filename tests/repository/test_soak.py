@@ -57,7 +57,7 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert crash == "test_crash FAILED with exit code 3"
     assert one == "a release succeeds[one] 50,000 50000 of kind one"
     assert other == "a release succeeds[other] 50,000 50000 of kind other"
-    assert wrong.startswith("it goes wrong 7 FAILED: assert 7 == 8")
+    assert wrong.startswith("a release fails 7 FAILED: assert 7 == 8")
     assert uncounted == "test_made_up 2 tests passed"
     assert skipped == "test_made_up 1 tests skipped: no number is installed"
     assert soak.main(["--brief", "--only", "crash"]) == 0
@@ -90,7 +90,7 @@ def test_passed_units_are_not_run_again(
     assert calls == ["test_bad", "test_good", "test_bad"]
     assert soak.main(["--minutes", "-1"]) == 1
     assert "test_bad" in (left_out := capsys.readouterr().out)
-    assert "LEFT OUT: no time; a second call goes on here" in left_out
+    assert "LEFT OUT: no time; a second call continues here" in left_out
     (folder / "test_good.py").write_text("# mark.slow, changed\n")
     soak.main(["--jobs", "1", "--only", "good"])
     soak.main(["--jobs", "1", "--only", "good"])

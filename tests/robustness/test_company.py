@@ -113,10 +113,10 @@ ORDERS = list(itertools.permutations(["ocdl", *OTHERS]))
 def test_beside_all_of_them(order: tuple[str, ...], bits_alone: str) -> None:
     """In every order of the imports."""
     parts = {name: code.replace("others_", f"{name}_") for name, code in OTHERS.items()} | {"ocdl": OCDL}
-    everybody = """
+    all_together = """
 def others_work():
     sklearn_work(), torch_work(), numba_work()
 def others_threads():
     return sklearn_threads(), torch_threads(), numba_threads()
 """
-    assert run_python(START + "".join(parts[name] for name in order) + everybody + TOGETHER) == bits_alone
+    assert run_python(START + "".join(parts[name] for name in order) + all_together + TOGETHER) == bits_alone

@@ -82,13 +82,13 @@ def test_options(run: Run, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("labels", "asked"), [("xyzz", False), ("1233", True)])
-def test_only_numbers_might_be_measurements(labels: str, asked: bool, run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("labels", "is_asked"), [("xyzz", False), ("1233", True)])
+def test_only_numbers_might_be_measurements(labels: str, is_asked: bool, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("a,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)))
     output = error(run("train", "--data", path, "--out", tmp_path / "m"))
     assert "has one sample" in output
-    assert ("are they measurements?" in output) == asked
+    assert ("are they measurements?" in output) == is_asked
 
 
 def python(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,7 @@
 Another process presses it, when the computing one has had so much processor time, and how long the answer takes is
 counted in the same time: other processes, which may take the processors away, do not count. With one thread that is the
 time on an idle machine. Beside work that takes memory and caches away even processor time grows;
-a slow answer is therefore asked for again at the same moment: what is wrong there is slow five times.
+a slow answer is therefore measured again at the same moment: what is wrong there is slow five times.
 """
 
 from __future__ import annotations

@@ -113,6 +113,6 @@ def arrays(draw: st.DrawFn, right: tuple[int, ...]) -> Any:
 
 
 def values(right: tuple[int, ...] | None) -> st.SearchStrategy[Any]:
-    """Anything at all; with a right shape most often an array."""
+    """Any value, most often an array of the right shape."""
     scalars = st.sampled_from(SCALARS)
     return scalars if right is None else st.one_of(arrays(right), arrays(right), arrays(right), scalars)

@@ -29,7 +29,7 @@ def network(
 
 
 def samples_of(net: Network, samples: int = 9, seed: int = 0) -> tuple[ocdl.Controls, Array, Array, Array]:
-    """Tame controls, X, inputs and targets."""
+    """Controls of moderate size, X, inputs and targets."""
     rng = np.random.default_rng(seed)
     u = net.from_vector((0.05 if net.degree == 2 else 0.2) * rng.normal(size=net.n_controls))
     u.h[...] = rng.uniform(0.5, 1.5, net.n_layers) / net.n_layers

@@ -1,4 +1,4 @@
-"""Trainings on observations: methods, sources, ranks, checkpoints, and a system that is found again."""
+"""Trainings on observations: methods, sources, ranks, checkpoints, and a known system, which is recovered."""
 
 import numpy as np
 import pytest

@@ -85,7 +85,7 @@ def test_backtracking_resumes_at_every_iteration(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_all_resume_at_random_iterations_with_other_threads(tmp_path: Path, optimiser: str) -> None:
-    """Few: threads that share little work wait for each other, and long where other processes are at work."""
+    """A small problem: threads that share little work wait for each other, and longer on a busy machine."""
     path, method = tmp_path / "state.ocdl", OPTIMISERS[optimiser]
     whole = train(method, ITERATIONS)
     last = max(whole.n_iter, 1)
@@ -252,7 +252,7 @@ FORGERIES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("name", "value"), FORGERIES, ids=str)
 def test_forged_checkpoints_are_refused(tmp_path: Path, name: str, value: Any) -> None:
-    """The digest is right; what it seals is not. Whatever happens, it is no crash, and no other error."""
+    """The digest is right, the contents are wrong: the error is a ModelFileError, never a crash."""
     net, u, X, y = problem()
     path = tmp_path / "c"
     ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=10, checkpoint=path)

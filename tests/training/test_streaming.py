@@ -34,7 +34,7 @@ OPTIMISERS: dict[str, Any] = {
 
 
 class Counted(RowSource):
-    """Arrays as a source that notes which rows it was asked for, and by whom."""
+    """Arrays as a source that notes which rows were requested, and in which thread."""
 
     def __init__(self, *arrays: Any) -> None:
         self.arrays, self.n_rows = arrays, len(arrays[0])

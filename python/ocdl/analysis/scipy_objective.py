@@ -14,7 +14,7 @@ from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.inputs import split_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
-from ocdl.model.observations import Observations, validated_targets
+from ocdl.model.observations import Observations, validate_targets
 
 __all__ = ["ScipyObjective", "scipy_objective"]
 
@@ -265,7 +265,7 @@ def scipy_objective(
     objective = DEFAULT_OBJECTIVE if objective is None else objective
     rows, times = split_inputs(net, net._samples(net._joined(X, inputs)))
     net._require_fit(objective)
-    targets = validated_targets(net, objective._loss, y, len(rows))
+    targets = validate_targets(net, objective._loss, y, len(rows))
     if isinstance(y, Observations):
         targets = y  # which keeps what was checked
     weights = validation.weights(sample_weight, len(rows), net.dtype, mean=objective.reduction == "mean")

@@ -13,7 +13,7 @@ from ocdl.model.architecture import Architecture
 from ocdl.model.controls import Controls
 from ocdl.model.inputs import join_direction, join_inputs, require_no_inputs
 from ocdl.model.objective import Objective
-from ocdl.model.observations import Observations, validated_targets
+from ocdl.model.observations import Observations, validate_targets
 from ocdl.model.penalties import GroupL1, Kinetic
 
 LEFT_OUT = cast(ArrayLike, ...)  # so that the error of a call without controls mentions the controls
@@ -56,7 +56,7 @@ class CallArguments(Architecture):
         self._require_fit(objective)
         vector, rows = self._vector(u), self._samples(X, minimum)
         steps = Controls(self._layout, vector).h if isinstance(y, Observations) else None
-        targets = validated_targets(self, objective._loss, y, len(rows), steps)
+        targets = validate_targets(self, objective._loss, y, len(rows), steps)
         is_mean = objective.reduction == "mean"
         weights = validation.weights(sample_weight, len(rows), self.dtype, are_all=minimum > 0, mean=is_mean)
         return vector, rows, targets, weights
