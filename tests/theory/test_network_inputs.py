@@ -329,7 +329,6 @@ def test_functions_without_inputs_refuse_them() -> None:
         "stability": lambda: net.stability(u, X),
         "certify": lambda: net.certify(u, X, y),
         "train_multilevel": lambda: ocdl.train_multilevel(net, u, X, y, levels=2),
-        "a row source": lambda: ocdl.train(net, u, ocdl.RowSource.from_arrays(X, y)),
     }.items():
         with pytest.raises(ValueError, match=f"{what} takes networks without inputs, got n_inputs=2"):
             call()
