@@ -85,7 +85,7 @@ def passed_on(method: str, parameters: list[str], strange: str, value: Any) -> A
     """Call a method with one strange argument; with strange data on a network of single precision."""
     net, given = NET, GIVEN
     if strange == "X":
-        net, given = SINGLE, GIVEN | {"u": U32, "du": U32, "output_cotangents": np.ones((4, 1))}
+        net, given = SINGLE, GIVEN | {"u": U32, "du": U32, "output_cotangents": np.ones((4, 1)), "times": [0.0, 1.0]}
     elif strange in ("inputs", "dinputs"):
         net, given = FORCED, GIVEN | {"u": UF, "du": UF, "inputs": np.ones((4, 4, 1)), "dinputs": np.ones((4, 4, 1))}
     return getattr(net, method)(**{name: value if name == strange else given[name] for name in parameters})
