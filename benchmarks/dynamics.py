@@ -7,6 +7,7 @@ import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -127,7 +128,7 @@ def enter_equally_good(field: Field, exact: DynamicsGradient) -> None:
         next((name for name in names if field.add(name, is_good)), None)
 
 
-def measure(job: DynamicsJob, contenders: list[str], rounds: int) -> dict[str, Any]:
+def measure(job: DynamicsJob, contenders: list[str], rounds: int, of_processor: bool) -> dict[str, Any]:
     with ExitStack() as running, held_to(job.instruction_set):
         exact = answer(job, "reference")
         field = Field(job, running)
@@ -137,7 +138,7 @@ def measure(job: DynamicsJob, contenders: list[str], rounds: int) -> dict[str, A
         if job.own_times:
             enter_equally_good(field, exact)
         field.require_agreement()
-        timings = interleave(list(field.workers.values()), rounds)
+        timings = interleave(list(field.workers.values()), rounds, of_processor)
     seconds = {name: timing.median for name, timing in zip(field.workers, timings, strict=True)}
     peers = {name: value for name, value in seconds.items() if not name.startswith("ocdl")}
     ratios = {name: value / seconds["ocdl"] for name, value in peers.items()}
@@ -145,6 +146,7 @@ def measure(job: DynamicsJob, contenders: list[str], rounds: int) -> dict[str, A
     return {
         "job": job.name,
         "summary": job.summary,
+        "clock": "processor" if of_processor else "wall",
         "seconds": seconds,
         "minima": {name: min(timing.samples) for name, timing in zip(field.workers, timings, strict=True)},
         "samples": {name: timing.samples for name, timing in zip(field.workers, timings, strict=True)},
@@ -209,6 +211,9 @@ def main() -> None:
     parser.add_argument("--jobs", nargs="+", default=names, choices=names, metavar="JOB")
     parser.add_argument("--rounds", type=int, default=MINIMUM_ROUNDS)
     parser.add_argument("--peers", nargs="*", choices=list(MODULES)[1:], metavar="PEER", help="all that are installed")
+    parser.add_argument(
+        "--processor-time", action="store_true", help="all jobs on one thread, in processor time: for a busy machine"
+    )
     options = parser.parse_args()
     wanted = ["ocdl", *(list(MODULES)[1:] if options.peers is None else options.peers)]
     installed = [name for name in wanted if importlib.util.find_spec(name) is not None]
@@ -216,7 +221,8 @@ def main() -> None:
     before = {row["job"]: row for row in report.load("dynamics").get("jobs", [])}
     for job in DYNAMICS_JOBS:
         if job.name in options.jobs:
-            before[job.name] = measure(job, contenders, options.rounds)
+            measured = replace(job, threads=1) if options.processor_time else job
+            before[job.name] = measure(measured, contenders, options.rounds, options.processor_time)
             print_row(before[job.name])
             report.save("dynamics", {"agreement": AGREEMENT, "jobs": [before[n] for n in names if n in before]})
     plot([before[name] for name in names if name in before])

@@ -13,8 +13,8 @@ from dynamics_jobs import DynamicsGradient, DynamicsJob, DynamicsProblem
 
 from peers.diffrax_peer import Kutta4
 
-STEPS = (15, 20, 22, 25, 28, 32, 40, 60, 80, 100)  # of equal length, where error and time are weighed
-TOLERANCES = (3e-6, 1e-6, 5e-7, 2e-7, 1e-7, 1e-8)
+STEPS = (20, 25, 30, 40, 60, 100)  # of equal length, where error and time are weighed
+TOLERANCES = (3e-7, 1e-7, 3e-8, 1e-8)
 REFERENCE_TOLERANCE = 1e-12
 MOST_STEPS = 4096
 

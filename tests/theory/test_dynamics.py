@@ -166,3 +166,19 @@ def test_value_gradient_and_curvature_in_fifty_digits(field: str, tableau: str) 
     form = (J(1, 1) - J(1, -1) - J(-1, 1) + J(-1, -1)) / (4 * step**2)
     product = net.hessian_product(u, X, y, SUM, du=v, inputs=inputs)
     assert abs(product.dot(w) - float(form)) <= 1e-13 * np.abs(product.to_vector() * w.to_vector()).sum()
+
+
+# ---- trainings ----
+
+
+def test_a_frozen_linear_part_stays() -> None:
+    rng = np.random.default_rng(1)
+    net = Network(2, 6, n_outputs=2, field="mlp", width=4, control_intervals=1, tableau="kutta4")
+    u = net.init(0)
+    u.A[...], u.W[...] = 0.3, np.eye(2)
+    y = Observations(np.linspace(0, 1, 7), rng.normal(size=(5, 7, 2)))
+    r = ocdl.train(net, u, rng.normal(size=(5, 2)), y, objective=SUM, freeze=("A", "W"), max_iter=5)
+    for part in ("A", "W"):
+        np.testing.assert_array_equal(getattr(r.controls, part), getattr(u, part))
+    assert r.history.loss[-1] < r.history.loss[0]
+    assert np.abs(r.controls.K - u.K).max() > 0
