@@ -396,7 +396,8 @@ class Flow(Architecture):
         objective = DEFAULT_OBJECTIVE if objective is None else objective
         X = self._joined(X, inputs)
         if self._core_may_try(u, objective):
-            found = objective._core_objective.value(self._core_network, u._vector, X, y, sample_weight)
+            known = y._targets_if_known(self, objective._loss, u.h, X) if isinstance(y, Observations) else y
+            found = objective._core_objective.value(self._core_network, u._vector, X, known, sample_weight)
             if found is not None:
                 return found
         vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
@@ -468,8 +469,9 @@ class Flow(Architecture):
         objective = DEFAULT_OBJECTIVE if objective is None else objective
         X = self._joined(X, inputs)
         if self._core_may_try(u, objective):
+            known = y._targets_if_known(self, objective._loss, u.h, X) if isinstance(y, Observations) else y
             found = objective._core_objective.value_and_grad(
-                self._core_network, u._vector, X, y, sample_weight, input_grad
+                self._core_network, u._vector, X, known, sample_weight, input_grad
             )
         if found is None:
             vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
