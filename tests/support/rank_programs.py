@@ -70,9 +70,9 @@ def train(
     if comm is not None:
         place = cuts(distribution, comm.size)
         rows = slice(*(min(shard * SHARD, ROWS) for shard in list(pairwise(place))[comm.rank]))
-    net, weights = given["net"], given["sample_weight"]
-    X, y = given["X"][rows], given["y"][rows]
-    validation = (X, y) if more.pop("validated", False) else None
+    net, weights, inputs = given["net"], given["sample_weight"], given.get("inputs")
+    X, y, inputs = given["X"][rows], given["y"][rows], None if inputs is None else inputs[rows]
+    validation = ocdl.Validation(X, y, inputs=inputs) if more.pop("validated", False) else None
     objective = more.pop("objective", Objective("cross_entropy", penalties=Tikhonov(1e-3)))
     return ocdl.train(
         net,
@@ -80,6 +80,7 @@ def train(
         X,
         y,
         sample_weight=None if weights is None else weights[rows],
+        inputs=inputs,
         validation=validation,
         objective=objective,
         optimiser=optimiser,
@@ -201,6 +202,21 @@ def with_observations(comm: Any, optimiser: str, distribution: str, loss: str, o
     return trained(
         p, OPTIMISERS[optimiser], distribution, comm, objective=Objective(chosen), max_iter=5, validated=True
     )
+
+
+def with_inputs(comm: Any, optimiser: str, distribution: str) -> str:
+    """The digest of a training with inputs, of rows on ranks or of a source."""
+    p = problem()
+    net = Network(2, 3, n_outputs=2, field="mlp", width=4, n_inputs=1, control_intervals=1, tableau="kutta4")
+    p |= {"net": net, "inputs": np.random.default_rng(6).normal(size=(ROWS, 4, 1))}
+    if distribution == "source":
+        source = ocdl.RowSource.from_arrays(p["X"], p["y"], p["sample_weight"], p["inputs"])
+        more: dict[str, Any] = {"optimiser": OPTIMISERS[optimiser], "random_state": 3, "communicator": comm}
+        objective = Objective("cross_entropy", penalties=Tikhonov(1e-3))
+        result = ocdl.train(net, net.init(random_state=1), source, objective=objective, max_iter=5, tol=0.0, **more)
+    else:
+        result = train(p, OPTIMISERS[optimiser], distribution, comm, max_iter=5)
+    return digest_of(result.controls.to_vector(), result.history.loss)
 
 
 # ---- faults ----

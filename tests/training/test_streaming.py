@@ -305,7 +305,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "half a label": (lambda X, y, w: (X, y + 0.5, w), r"labels are the whole numbers"),
     "a negative weight": (lambda X, y, w: (X, y, with_entry(w, -1)), r"sample_weight\[2047\] is -1"),
     "text": (lambda X, y, w: (X.astype(str), y, w), r"X must hold real numbers, got dtype <U32"),
-    "nothing": (lambda X, y, w: None, r"rows must return X, y or X, y, sample_weight, got NoneType"),
+    "nothing": (lambda X, y, w: None, r"rows must return X, y\[, sample_weight\[, inputs\]\], got NoneType"),
     "X alone": (lambda X, y, w: (X,), r"got a tuple of 1"),
 }
 

@@ -141,7 +141,8 @@ class Flow(ForwardFlow):
         objective = DEFAULT_OBJECTIVE if objective is None else objective
         X = self._joined(X, inputs)
         if self._core_may_try(u, objective):
-            result = objective._core_objective.value(self._core_network, u._vector, X, y, sample_weight)
+            known = y._targets_if_known(self, objective._loss, u.h, X) if isinstance(y, Observations) else y
+            result = objective._core_objective.value(self._core_network, u._vector, X, known, sample_weight)
             if result is not None:
                 return result
         vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
@@ -213,8 +214,9 @@ class Flow(ForwardFlow):
         objective = DEFAULT_OBJECTIVE if objective is None else objective
         X = self._joined(X, inputs)
         if self._core_may_try(u, objective):
+            known = y._targets_if_known(self, objective._loss, u.h, X) if isinstance(y, Observations) else y
             result = objective._core_objective.value_and_grad(
-                self._core_network, u._vector, X, y, sample_weight, input_grad
+                self._core_network, u._vector, X, known, sample_weight, input_grad
             )
         if result is None:
             vector, X, targets, weights = self._problem(u, X, y, objective, sample_weight)
