@@ -85,12 +85,13 @@ class Shooting:
         following = self.windows.next_window
         errors = self._observe(trajectory) - self.windows.values
         jumps = np.where((following >= 0)[:, None], trajectory[-1] - states[following], 0.0)
-        value = (
-            float(np.nansum((errors / weights.noise) ** 2))
-            + float(np.sum((jumps / weights.jump) ** 2))
-            + float(np.sum(weights.prior * (theta - weights.mean) ** 2))
-            + float(np.sum(weights.state_prior * states**2))
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = (
+                float(np.nansum((errors / weights.noise) ** 2))
+                + float(np.sum((jumps / weights.jump) ** 2))
+                + float(np.sum(weights.prior * (theta - weights.mean) ** 2))
+                + float(np.sum(weights.state_prior * states**2))
+            )
         return Residuals(value if np.isfinite(value) else np.inf, errors, jumps)
 
     def _observe(self, trajectory: Floats) -> Floats:
@@ -144,15 +145,15 @@ class Shooting:
         gradient = np.einsum("mri,mr->mi", both, right)
         state = np.zeros((chains, length, dim, length, dim))
         mixed = np.zeros((chains, length, dim, P))
-        parameter = np.zeros((chains, P, P))
-        state_gradient, parameter_gradient = np.zeros((chains, length, dim)), np.zeros((chains, P))
+        state_gradient = np.zeros((chains, length, dim))
         c, w = windows.chain, windows.position
         diagonal = np.zeros((chains, length, dim, dim))
         diagonal[c, w] = product[:, :dim, :dim] + np.diag(weights.state_prior)
         mixed[c, w] = product[:, :dim, dim:]
         state_gradient[c, w] = gradient[:, :dim] + weights.state_prior * states
-        np.add.at(parameter, c, product[:, dim:, dim:])
-        np.add.at(parameter_gradient, c, gradient[:, dim:])
+        begins = np.flatnonzero(w == 0)  # windows of a chain are neighbours
+        parameter = np.add.reduceat(product[:, dim:, dim:], begins, axis=0)
+        parameter_gradient = np.add.reduceat(gradient[:, dim:], begins, axis=0)
         follows = windows.next_window >= 0
         c, w = c[follows], w[follows]
         inverse = 1 / weights.jump
