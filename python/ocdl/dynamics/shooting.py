@@ -13,6 +13,8 @@ from ocdl.dynamics.windows import Windows
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+MAX_TANGENT = 1e100  # whose square is within the range of the numbers
+
 
 @dataclass(frozen=True, eq=False)
 class Weights:
@@ -101,15 +103,16 @@ class Shooting:
         values = sum(weights[..., i, None] * trajectory[nodes[..., i], m] for i in range(nodes.shape[-1]))
         return np.asarray(values @ self.W.T)
 
-    def linearise(self, theta: Floats, states: Floats, weights: Weights) -> NormalEquations:
-        """Return the normal equations at a point where the residuals are finite."""
+    def linearise(self, theta: Floats, states: Floats, weights: Weights) -> NormalEquations | None:
+        """Return the normal equations at a point; None where states or tangents are beyond the range of the numbers."""
         windows, dim = self.windows, self.system.dim
         m, q = len(windows), len(self.W)
         net = self.system.network(windows.layers, windows.step)
         core, vector = net._core_network, self.system.controls(net, theta)._vector
         rows, (chosen,) = self._rows(states), np.nonzero(self.free)
         trajectory = self._forward(theta, states)
-        assert trajectory is not None
+        if trajectory is None:
+            return None
         residuals = self._terms(theta, states, trajectory, weights)
         columns = dim + len(chosen)
         observed = np.empty((m, windows.values.shape[1] * q, columns))
@@ -127,6 +130,9 @@ class Shooting:
             tangent = np.asarray(core.tangent(vector, rows, direction, row_direction))
             observed[:, :, column] = self._observe(tangent).reshape(m, -1) * scale
             ends[:, :, column] = tangent[-1]
+        largest = max(float(np.abs(observed).max(initial=0.0)), float(np.abs(ends).max(initial=0.0)))
+        if not largest < MAX_TANGENT:
+            return None
         errors = np.where(present, residuals.errors / weights.noise, 0.0).reshape(m, -1)
         follows = windows.next_window >= 0
         ends = ends / weights.jump[:, None] * follows[:, None, None]

@@ -121,8 +121,10 @@ def _add(
     """Return the stage with the term besides that lowers chi^2 most, None if none lowers it by the level."""
     shooting = Shooting(plan.system, stage.windows, problem.W, prior.free)
     solution = stage.solution
-    reduced = reduce(shooting.linearise(solution.theta, solution.states, solution.weights), 0.0)
-    term = find_missing(reduced, prior.free, stage.free, level, solution.weights.noise)
+    equations = shooting.linearise(solution.theta, solution.states, solution.weights)
+    if equations is None:
+        return None, 0
+    term = find_missing(reduce(equations, 0.0), prior.free, stage.free, level, solution.weights.noise)
     if term is None:
         return None, 0
     free = stage.free.copy()
