@@ -13,17 +13,14 @@ from numpy.typing import ArrayLike
 
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray
+from ocdl.dynamics.series import Series, read_series
 from ocdl.plot._axes import get_axes
 from ocdl.plot._classes import OKABE_ITO
 from ocdl.plot._series import (
     component_label,
-    component_names,
     interpolate_inputs,
     require_dynamics,
     validate_components,
-    validate_inputs,
-    validate_series,
-    validate_times,
 )
 
 WIDE = (6.4, 3.6)  # inches
@@ -129,11 +126,12 @@ def forecast(
     <Forecast: 2 components>
     """
     fitted = require_dynamics(model)
-    series = validate_series(X)
-    if len(series) > 1:
-        raise ValueError(f"X must be one series, got {len(series)}; draw one of them, as X[0]")
-    (clock,), (known,) = validate_times(times, series), validate_inputs(inputs, series)
-    numbers = validate_components(components, series[0].shape[1])
+    series = read_series(X, times, inputs)
+    if len(series.members) > 1:
+        raise ValueError(f"X must be one series, got {len(series.members)}; draw one of them, as X[0]")
+    (one,) = series.members
+    clock, known = one.times, one.inputs
+    numbers = validate_components(components, series.n_columns)
     edges = _validate_quantiles(quantiles)
     legend = validation.boolean(legend, "legend")
     used = _count_used(origin, clock)
@@ -143,45 +141,44 @@ def forecast(
         raise ValueError(f"end must lie after the first time {clock[0]:g} and up to {limit}, got {end!r}")
     at = np.linspace(clock[0], last, max(POINTS, 4 * len(clock)))
     options = {} if known is None else {"inputs": known[:used]}
-    y0 = fitted.initial_state(series[0][:used], clock[:used], **options)
-    options = {} if known is None else {"inputs": interpolate_inputs(known, clock, at)}
+    y0 = fitted.initial_state(one.values[:used], clock[:used], **options)
+    if known is not None:
+        options = {"inputs": interpolate_inputs(known, clock, at)}
     states = np.asarray(fitted.simulate(y0, at, **options))
-    band: Any = ()
+    band = None
     if getattr(fitted, "n_models", 1) > 1:
-        band = np.moveaxis(np.asarray(fitted.simulate(y0, at, quantiles=edges, **options)), 0, -1)
-    names = component_names(X, model)
-    return _draw(ax, series[0], clock, used, at, states, band, numbers, names, legend)
+        band = np.asarray(fitted.simulate(y0, at, quantiles=edges, **options))
+    labels = {j: component_label(series.names, j) for j in numbers}
+    ax = get_axes(ax, WIDE, "constrained")
+    return _draw(ax, one, used, at, states, band, labels, legend)
 
 
 def _draw(
-    ax: Axes | None,
-    X: FloatArray,
-    clock: FloatArray,
+    ax: Axes,
+    series: Series,
     used: int,
     at: FloatArray,
     states: FloatArray,
-    band: Any,
-    numbers: list[int],
-    names: list[str] | None,
+    band: FloatArray | None,
+    labels: dict[int, str],
     legend: bool,
 ) -> Forecast:
-    ax = get_axes(ax, WIDE, "constrained")
     drawn = Forecast(ax, [], [], [])
-    for i, j in enumerate(numbers):
-        colour = OKABE_ITO[i % len(OKABE_ITO)]
-        drawn.lines.extend(ax.plot(at, states[:, j], color=colour, linewidth=1.5, label=component_label(names, j)))
-        drawn.observations.extend(ax.plot(clock[:used], X[:used, j], ".", color=colour, markersize=5))
+    clock = series.times
+    for i, (j, label) in enumerate(labels.items()):
+        colour, values = OKABE_ITO[i % len(OKABE_ITO)], series.values[:, j]
+        drawn.lines.extend(ax.plot(at, states[:, j], color=colour, linewidth=1.5, label=label))
+        drawn.observations.extend(ax.plot(clock[:used], values[:used], ".", color=colour, markersize=5))
         if used < len(clock):
-            ax.plot(clock[used:], X[used:, j], "o", color=colour, markersize=3.5, markerfacecolor="none")
-        if len(band):
-            edges = band[:, j]
-            drawn.bands.append(ax.fill_between(at, edges[..., 0], edges[..., 1], color=colour, alpha=0.2, linewidth=0))
+            ax.plot(clock[used:], values[used:], "o", color=colour, markersize=3.5, markerfacecolor="none")
+        if band is not None:
+            drawn.bands.append(ax.fill_between(at, *band[:, :, j], color=colour, alpha=0.2, linewidth=0))
     if used < len(clock):
         ax.axvline(clock[used - 1], color="0.5", linewidth=0.8, linestyle=":")
     ax.set_xlabel("time")
     ax.grid(alpha=0.3)
     if legend:
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(numbers), 6), frameon=False)
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(labels), 6), frameon=False)
     return drawn
 
 

@@ -12,9 +12,10 @@ from matplotlib.lines import Line2D
 
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray
+from ocdl.dynamics.series import Series, read_series
 from ocdl.plot._axes import get_axes
 from ocdl.plot._classes import OKABE_ITO
-from ocdl.plot._series import require_dynamics, validate_inputs, validate_series, validate_times
+from ocdl.plot._series import require_dynamics
 
 WIDE = (5.6, 3.8)  # inches
 BINS = 20  # of the horizon
@@ -109,23 +110,18 @@ def forecast_error(
     <ForecastError: 2 models>
     """
     by_name = _name_models(models)
-    series = validate_series(X)
-    clocks, known = validate_times(times, series), validate_inputs(inputs, series)
+    series = read_series(X, times, inputs).members
     count = validation.integer(n_observations, "n_observations", minimum=1)
     longest = max(map(len, series))
     if longest <= count:
         raise ValueError(f"n_observations must be less than the longest series has, {longest}, got {count}")
     legend = validation.boolean(legend, "legend")
-    scale = np.nanstd(np.concatenate(series), axis=0)
+    scale = np.nanstd(np.concatenate([one.values for one in series]), axis=0)
     scale[~(scale > 0)] = 1.0
     ax = get_axes(ax, WIDE, "constrained")
     drawn = ForecastError(ax, [], [])
     for i, (name, model) in enumerate(by_name.items()):
-        pieces = [
-            errors
-            for rows, clock, given in zip(series, clocks, known, strict=True)
-            for errors in _forecast_pieces(model, rows, clock, given, count, scale)
-        ]
+        pieces = [errors for one in series for errors in _forecast_pieces(model, one, count, scale)]
         horizon, low, middle, high = _summarise(np.concatenate(pieces, axis=1))
         colour = OKABE_ITO[i % len(OKABE_ITO)]
         drawn.lines.extend(ax.plot(horizon, middle, color=colour, linewidth=1.6, label=name or None))
@@ -149,19 +145,17 @@ def _name_models(models: object) -> dict[str, Any]:
     return {str(name): require_dynamics(one, f"models[{name!r}]") for name, one in models.items()}
 
 
-def _forecast_pieces(
-    model: Any, rows: FloatArray, clock: FloatArray, inputs: FloatArray | None, count: int, scale: FloatArray
-) -> list[FloatArray]:
+def _forecast_pieces(model: Any, series: Series, count: int, scale: FloatArray) -> list[FloatArray]:
     """Return the horizons and errors, (2, observations), of the forecasts from each piece of a series."""
     pieces = []
+    rows, clock, inputs = series.values, series.times, series.inputs
     for first in range(0, len(rows) - count, count):
         used, rest = slice(first, first + count), slice(first + count, None)
         if np.isnan(rows[used]).all():
             continue
-        options = {} if inputs is None else {"inputs": inputs[used]}
-        y0 = model.initial_state(rows[used], clock[used], **options)
-        options = {} if inputs is None else {"inputs": inputs[first:]}
-        states = np.asarray(model.simulate(y0, clock[first:], **options))[count:]
+        before, after = ({}, {}) if inputs is None else ({"inputs": inputs[used]}, {"inputs": inputs[first:]})
+        y0 = model.initial_state(rows[used], clock[used], **before)
+        states = np.asarray(model.simulate(y0, clock[first:], **after))[count:]
         present = ~np.isnan(rows[rest])
         squares = np.where(present, ((states - rows[rest]) / scale) ** 2, 0.0)
         observed = present.any(axis=1)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from ocdl.base import validation
 from ocdl.base.validation import FloatArray
+from ocdl.dynamics.series import read_series
 from ocdl.plot._axes import get_axes
 from ocdl.plot._series import (
     FLOAT64,
@@ -20,10 +21,9 @@ from ocdl.plot._series import (
     LINE,
     OBSERVED,
     component_label,
-    component_names,
     require_dynamics,
     validate_components,
-    validate_series,
+    validate_trajectories,
 )
 
 MARGIN = 0.06  # of the points' extent, on each side
@@ -49,7 +49,7 @@ class PhasePortrait(NamedTuple):
     >>> matplotlib.use("agg")
     >>> import numpy as np, ocdl.plot
     >>> drawn = ocdl.plot.phase_portrait(lambda y: -y, np.eye(2))
-    >>> drawn.ax.get_xlabel(), len(drawn.arrows.U), drawn.trajectories, len(drawn.points.get_xdata())
+    >>> drawn.ax.get_xlabel(), drawn.arrows.N, drawn.trajectories, len(drawn.points.get_xdata())
     ('$y_{1}$', 400, [], 2)
     """
 
@@ -60,7 +60,7 @@ class PhasePortrait(NamedTuple):
 
     def __repr__(self) -> str:
         count = len(self.trajectories)
-        return f"<PhasePortrait: {len(self.arrows.U)} arrows, {count} trajector{'y' if count == 1 else 'ies'}>"
+        return f"<PhasePortrait: {self.arrows.N} arrows, {count} trajector{'y' if count == 1 else 'ies'}>"
 
 
 def phase_portrait(
@@ -119,16 +119,21 @@ def phase_portrait(
     >>> drawn
     <PhasePortrait: 100 arrows, 1 trajectory>
     """
-    observed = [] if X is None else validate_series(X)
-    lines = [] if trajectories is None else validate_series(trajectories, "trajectories")
+    series = None if X is None else read_series(X, 1.0)
+    observed = [] if series is None else [one.values for one in series.members]
+    lines = [] if trajectories is None else validate_trajectories(trajectories)
     if not observed and not lines:
         raise ValueError("X or trajectories is required: they say which part of the plane is drawn")
-    points = np.concatenate([*observed, *lines])
-    width = points.shape[1]
-    pair = validate_components(components, width, 2)
+    widths = {one.shape[1] for one in (*observed, *lines)}
+    if len(widths) > 1:
+        raise ValueError(f"X and trajectories must have the same components, got {sorted(widths)} of them")
+    points, width = np.concatenate([*observed, *lines]), widths.pop()
+    pair = validate_components(components, width)
+    if len(pair) != 2:
+        raise ValueError(f"components must be two numbers, got {components!r}")
     resolution = validation.integer(resolution, "resolution", minimum=2)
     legend = validation.boolean(legend, "legend")
-    names = component_names(X, model)
+    names = getattr(model, "feature_names_in_", None) if series is None else series.names
     derivative = _derivative(model, inputs)
     centre = np.nanmedian(points, axis=0) if at is None else _validate_state(at, width)
     ax = get_axes(ax)
@@ -161,7 +166,8 @@ def _derivative(model: Any, inputs: ArrayLike | None) -> Callable[[FloatArray], 
     if callable(model) and not isinstance(model, type):
         if inputs is not None:
             raise ValueError("inputs are for a Dynamics; a function has them inside")
-        return model
+        function: Callable[[FloatArray], Any] = model
+        return function
     fitted = require_dynamics(model)
     count = getattr(fitted, "n_inputs_", 0)
     if inputs is None and not count:
