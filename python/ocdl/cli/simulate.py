@@ -161,9 +161,9 @@ def _initial_state(model: Any, table: SeriesTable, number: int, first: float) ->
     """Return the state of a series at the first time of a simulation."""
     name, clock = table.ids[number], table.times[number]
     try:
-        state = model.initial_state(table.states[number], clock, **table.options(number))
+        state: FloatArray = model.initial_state(table.states[number], clock, **table.options(number))
         if first == clock[0]:
-            return np.asarray(state)
+            return state
         if first < clock[0]:
             raise UserError(
                 f"--times begin at {first:g}, before series {name!r} does, at {clock[0]:g}: its state is not known then"
@@ -173,8 +173,9 @@ def _initial_state(model: Any, table: SeriesTable, number: int, first: float) ->
         if table.inputs:
             path = np.union1d(clock[clock < first], [first])
             inputs = {"inputs": _interpolate(table, number, path)}
-        states: FloatArray = np.asarray(model.simulate(state, path, **inputs))
-        return states[-1].copy()
+        states: FloatArray = model.simulate(state, path, **inputs)
+        last: FloatArray = states[-1]
+        return last
     except (FloatingPointError, ValueError) as error:
         raise UserError(f"{table.source}series {name!r}: {error}") from error
 
