@@ -194,7 +194,7 @@ def describe_model(model: Any, table: SeriesTable) -> dict[str, Any]:
         "inputs": [str(name) for name in table.inputs[0].columns] if table.inputs else [],
         "field": model.field,
         "noise": dict(zip(states, noise.tolist(), strict=True)),
-        "equations": model.equations().splitlines() if model.field == "polynomial" else [],
+        "equations": model.equations() if model.field == "polynomial" else [],
     }
 
 

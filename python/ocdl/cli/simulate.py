@@ -141,9 +141,9 @@ def _tasks(model: Any, arguments: argparse.Namespace) -> Iterator[Task]:
 
 
 def _tasks_of_series(model: Any, arguments: argparse.Namespace) -> Iterator[Task]:
-    if arguments.inputs is None and getattr(model, "input_names_", None) is not None:
-        arguments.inputs = [*model.input_names_]
-    table = read_series_table(arguments.data, arguments, _state_names(model))
+    if arguments.inputs is None and model.input_names_:
+        arguments.inputs = model.input_names_
+    table = read_series_table(arguments.data, arguments, _observed_names(model))
     _require_inputs(model, table.inputs[0].shape[1] if table.inputs else 0)
     for i, name in enumerate(table.ids):
         times = table.times[i] if arguments.times is None else arguments.times
@@ -193,30 +193,33 @@ def _interpolate(table: SeriesTable, number: int, times: FloatArray) -> FloatArr
 
 
 def _require_inputs(model: Any, given: int) -> None:
-    expected = int(getattr(model, "n_inputs_", 0))
+    expected = len(model.input_names_)
     if expected and not given:
         raise UserError(f"the system takes {pluralise(expected, 'input')}; --data and --inputs say what they are")
     if given != expected:
         raise UserError(f"the system takes {pluralise(expected, 'input')}, but --inputs names {given}")
 
 
-def _state_names(model: Any) -> list[str]:
-    """Return the names of the states; a model of arrays has none."""
-    return [str(name) for name in getattr(model, "feature_names_in_", ())]
+def _observed_names(model: Any) -> list[str]:
+    """Return the names of the columns that a model was fitted to: those of the components that they observe."""
+    matrix = np.abs(model.models_[0].W)
+    return (
+        [model.state_names_[j] for j in matrix.argmax(axis=1)] if (np.count_nonzero(matrix, axis=1) == 1).all() else []
+    )
 
 
 def _read_starts(model: Any, path: str) -> list[FloatArray]:
-    """Return the initial states in the rows of a table."""
-    names = _state_names(model)
+    """Return the initial states in the rows of a table, whose columns are matched by name, or else by position."""
+    names = model.state_names_
     table = peek(path, names, labelled=False)
-    if names and table.has_names:
+    if table.has_names and {*names} & {*table.names}:
         columns = [resolve_column(name, table.names, "--starts", table.source) for name in names]
-    elif len(table.names) == model.n_features_in_:
-        columns = list(range(len(table.names)))
+    elif len(table.names) == len(names):
+        columns = list(range(len(names)))
     else:
         raise UserError(
             f"{table.source}there are {pluralise(len(table.names), 'column')}, but the system has "
-            f"{pluralise(model.n_features_in_, 'state')}"
+            f"{pluralise(len(names), 'state')}, {', '.join(names)}"
         )
     frame = table.read(columns)
     order = [table.names[column] for column in columns]
@@ -229,27 +232,26 @@ def _read_starts(model: Any, path: str) -> list[FloatArray]:
 
 
 def _check_start(model: Any, start: Any) -> FloatArray:
-    expected = model.n_features_in_
-    if len(start) != expected:
-        names = _state_names(model)
-        of = f", {', '.join(names)}" if names else ""
-        raise UserError(f"--start takes {pluralise(expected, 'number')}, one per state{of}; got {len(start)}")
+    names = model.state_names_
+    if len(start) != len(names):
+        raise UserError(
+            f"--start takes {pluralise(len(names), 'number')}, one for each state, {', '.join(names)}; got {len(start)}"
+        )
     return np.asarray(start, np.float64)
 
 
 def _simulate(model: Any, task: Task, levels: list[float]) -> dict[str, list[Any]]:
     """Return the columns of a trajectory: its name, the times, and each state or its quantiles."""
     options = {} if task.inputs is None else {"inputs": task.inputs}
-    if levels and getattr(model, "n_models", 1) == 1:
+    if levels and len(model.models_) == 1:
         raise UserError("--quantiles need an ensemble, which ocdl dynamics --ensemble N fits; this is a single model")
     try:
         states = np.asarray(model.simulate(task.start, task.times, **options))
         bands = model.simulate(task.start, task.times, quantiles=tuple(levels), **options) if levels else ()
     except (FloatingPointError, ValueError) as error:
         raise UserError(str(error)) from error
-    names = _state_names(model) or [f"y{j + 1}" for j in range(states.shape[1])]
     columns: dict[str, list[Any]] = {"series": [task.name] * len(states), "time": task.times.tolist()}
-    for j, name in enumerate(names):
+    for j, name in enumerate(model.state_names_):
         columns[name] = states[:, j].tolist()
         columns |= {f"{name} q{level:g}": band[:, j].tolist() for level, band in zip(levels, bands, strict=True)}
     return columns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,8 +13,7 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray
 from ocdl.dynamics.plan import LearnedSystem
 from ocdl.dynamics.series import simulation_times
-from ocdl.dynamics.simulation import REFINEMENT, simulate
-from ocdl.dynamics.windows import MIN_LAYERS, interpolate
+from ocdl.dynamics.simulation import simulate, simulation_grid
 
 FLOAT64 = np.dtype(np.float64)
 Gradients = tuple[FloatArray, FloatArray, FloatArray | None]
@@ -42,12 +40,12 @@ class DynamicsBridge:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(model)
-        if len(model.learned_) > 1:
+        if len(model.models_) > 1:
             raise ValueError(
-                f"model must be a single model, n_models=1, got an ensemble of {len(model.learned_)}: "
+                f"model must be a single model, n_models=1, got an ensemble of {len(model.models_)}: "
                 "fit one to differentiate it"
             )
-        return cls(model.learned_[0])
+        return cls(model.models_[0])
 
     @property
     def dim(self) -> int:
@@ -122,23 +120,17 @@ class DynamicsBridge:
     ) -> Gradients:
         """Return the gradients; every number of the states and the cotangents is finite."""
         units, system = self.learned.units, self.learned.system
-        elapsed = (times - times[0]) / units.time
-        span = float(elapsed[-1])
-        if span == 0:
-            return cotangent.sum(axis=1), np.zeros(vector.shape), None if inputs is None else np.zeros(inputs.shape)
-        layers = max(MIN_LAYERS, math.ceil(span / self.learned.step * REFINEMENT - 1e-9))
-        net = system.network(layers, span / layers)
+        if len(times) == 1:
+            return cotangent[:, 0], np.zeros(vector.shape), None if inputs is None else np.zeros(inputs.shape)
+        grid = simulation_grid(self.learned, times)
+        net = system.network(grid.layers, grid.step)
         rows = units.to_scaled(y0)
-        below, fraction = _bracket(elapsed, np.linspace(0.0, span, layers + 1))
         if inputs is not None:
-            scaled = units.inputs_to_scaled(inputs)
-            grid = scaled[:, below] * (1 - fraction)[:, None] + scaled[:, below + 1] * fraction[:, None]
-            rows = np.concatenate([rows, grid.reshape(len(rows), -1)], axis=1)
-        nodes, weights = interpolate(np.clip(elapsed / span * layers, 0, layers), layers)
-        of_states = np.zeros((layers + 1, *y0.shape))
+            x = grid.input_matrix @ units.inputs_to_scaled(inputs)
+            rows = np.concatenate([rows, x.reshape(len(rows), -1)], axis=1)
+        of_states = np.zeros((grid.layers + 1, *y0.shape))
         of_times = np.moveaxis(cotangent * units.scale, 1, 0)
-        for i in range(nodes.shape[1]):
-            np.add.at(of_states, nodes[:, i], weights[:, i, None, None] * of_times)
+        np.add.at(of_states, grid.nodes, grid.weights[:, :, None, None] * of_times[:, None])
         controls = system.controls(net, vector)._vector
         result = net._core_network.vjp(controls, np.ascontiguousarray(rows), None, of_states, False, False)
         assert result is not None
@@ -146,17 +138,6 @@ class DynamicsBridge:
         by_y0 = by_rows[:, : system.dim] / units.scale
         by_inputs = None
         if inputs is not None:
-            by_grid = by_rows[:, system.dim :].reshape(len(rows), layers + 1, -1) / units.input_scale
-            by_time = np.zeros((len(times), len(rows), inputs.shape[2]))
-            by_layer = np.moveaxis(by_grid, 1, 0)
-            np.add.at(by_time, below, (1 - fraction)[:, None, None] * by_layer)
-            np.add.at(by_time, below + 1, fraction[:, None, None] * by_layer)
-            by_inputs = np.moveaxis(by_time, 0, 1)
+            by_grid = by_rows[:, system.dim :].reshape(len(rows), grid.layers + 1, -1)
+            by_inputs = grid.input_matrix.T @ by_grid / units.input_scale
         return by_y0, by_controls[: len(vector)].copy(), by_inputs
-
-
-def _bracket(times: FloatArray, at: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
-    """Return the index of the time before each of `at`, and how far it is on the way to the next one."""
-    below = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
-    fraction = np.clip((at - times[below]) / (times[below + 1] - times[below]), 0.0, 1.0)
-    return below.astype(np.int64), fraction

@@ -19,6 +19,8 @@ from ocdl.plot._classes import OKABE_ITO
 from ocdl.plot._series import (
     component_label,
     interpolate_inputs,
+    observe,
+    observed_names,
     require_dynamics,
     validate_components,
 )
@@ -98,7 +100,7 @@ def forecast(
     quantiles : tuple of two float
         The edges of the band.
     components : sequence of int, optional
-        Which components to draw; none: all.
+        Which columns of X to draw; none: all.
     legend : bool
         Whether to add one.
     ax : Axes, optional
@@ -144,13 +146,14 @@ def forecast(
     y0 = fitted.initial_state(one.values[:used], clock[:used], **options)
     if known is not None:
         options = {"inputs": interpolate_inputs(known, clock, at)}
-    states = np.asarray(fitted.simulate(y0, at, **options))
+    lines = observe(fitted, fitted.simulate(y0, at, **options))
     band = None
-    if getattr(fitted, "n_models", 1) > 1:
-        band = np.asarray(fitted.simulate(y0, at, quantiles=edges, **options))
-    labels = {j: component_label(series.names, j) for j in numbers}
+    if len(fitted.models_) > 1:
+        band = observe(fitted, fitted.simulate(y0, at, quantiles=edges, **options))
+    names = observed_names(fitted, series.names)
+    labels = {j: component_label(names, j) for j in numbers}
     ax = get_axes(ax, WIDE, "constrained")
-    return _draw(ax, one, used, at, states, band, labels, legend)
+    return _draw(ax, one, used, at, lines, band, labels, legend)
 
 
 def _draw(
@@ -158,7 +161,7 @@ def _draw(
     series: Series,
     used: int,
     at: FloatArray,
-    states: FloatArray,
+    lines: FloatArray,
     band: FloatArray | None,
     labels: dict[int, str],
     legend: bool,
@@ -167,7 +170,7 @@ def _draw(
     clock = series.times
     for i, (j, label) in enumerate(labels.items()):
         colour, values = OKABE_ITO[i % len(OKABE_ITO)], series.values[:, j]
-        drawn.lines.extend(ax.plot(at, states[:, j], color=colour, linewidth=1.5, label=label))
+        drawn.lines.extend(ax.plot(at, lines[:, j], color=colour, linewidth=1.5, label=label))
         drawn.observations.extend(ax.plot(clock[:used], values[:used], ".", color=colour, markersize=5))
         if used < len(clock):
             ax.plot(clock[used:], values[used:], "o", color=colour, markersize=3.5, markerfacecolor="none")

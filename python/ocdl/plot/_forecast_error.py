@@ -15,7 +15,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.dynamics.series import Series, read_series
 from ocdl.plot._axes import get_axes
 from ocdl.plot._classes import OKABE_ITO
-from ocdl.plot._series import require_dynamics
+from ocdl.plot._series import observe, require_dynamics
 
 WIDE = (5.6, 3.8)  # inches
 BINS = 20  # of the horizon
@@ -155,9 +155,9 @@ def _forecast_pieces(model: Any, series: Series, count: int, scale: FloatArray) 
             continue
         before, after = ({}, {}) if inputs is None else ({"inputs": inputs[used]}, {"inputs": inputs[first:]})
         y0 = model.initial_state(rows[used], clock[used], **before)
-        states = np.asarray(model.simulate(y0, clock[first:], **after))[count:]
+        forecasts = observe(model, model.simulate(y0, clock[first:], **after)[count:])
         present = ~np.isnan(rows[rest])
-        squares = np.where(present, ((states - rows[rest]) / scale) ** 2, 0.0)
+        squares = np.where(present, ((forecasts - rows[rest]) / scale) ** 2, 0.0)
         observed = present.any(axis=1)
         errors = np.sqrt(squares.sum(axis=1)[observed] / present.sum(axis=1)[observed])
         pieces.append(np.stack([(clock[rest] - clock[first + count - 1])[observed], errors]))

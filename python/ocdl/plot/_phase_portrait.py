@@ -22,6 +22,7 @@ from ocdl.plot._series import (
     OBSERVED,
     component_label,
     require_dynamics,
+    to_components,
     validate_components,
     validate_trajectories,
 )
@@ -50,7 +51,7 @@ class PhasePortrait(NamedTuple):
     >>> import numpy as np, ocdl.plot
     >>> drawn = ocdl.plot.phase_portrait(lambda y: -y, np.eye(2))
     >>> drawn.ax.get_xlabel(), drawn.arrows.N, drawn.trajectories, len(drawn.points.get_xdata())
-    ('$y_{1}$', 400, [], 2)
+    ('y0', 400, [], 2)
     """
 
     ax: Axes
@@ -120,7 +121,7 @@ def phase_portrait(
     <PhasePortrait: 100 arrows, 1 trajectory>
     """
     series = None if X is None else read_series(X, 1.0)
-    observed = [] if series is None else [one.values for one in series.members]
+    observed = [] if series is None else [to_components(model, one.values) for one in series.members]
     lines = [] if trajectories is None else validate_trajectories(trajectories)
     if not observed and not lines:
         raise ValueError("X or trajectories is required: they say which part of the plane is drawn")
@@ -133,9 +134,9 @@ def phase_portrait(
         raise ValueError(f"components must be two numbers, got {components!r}")
     resolution = validation.integer(resolution, "resolution", minimum=2)
     legend = validation.boolean(legend, "legend")
-    names = getattr(model, "feature_names_in_", None) if series is None else series.names
+    names = getattr(model, "state_names_", None)
     derivative = _derivative(model, inputs)
-    centre = np.nanmedian(points, axis=0) if at is None else _validate_state(at, width)
+    centre = _middle(points) if at is None else _validate_state(at, width)
     ax = get_axes(ax)
     grid, cell = _make_grid(points[:, pair], resolution)
     states = np.tile(centre, (len(grid), 1))
@@ -169,11 +170,19 @@ def _derivative(model: Any, inputs: ArrayLike | None) -> Callable[[FloatArray], 
         function: Callable[[FloatArray], Any] = model
         return function
     fitted = require_dynamics(model)
-    count = getattr(fitted, "n_inputs_", 0)
+    count = len(fitted.input_names_)
     if inputs is None and not count:
         return lambda states: fitted.derivative(states)
     values = np.zeros(count) if inputs is None else validation.real_array(inputs, "inputs", FLOAT64).reshape(-1)
     return lambda states: fitted.derivative(states, inputs=np.tile(values, (len(states), 1)))
+
+
+def _middle(points: FloatArray) -> FloatArray:
+    """Return the median of each component, 0 for hidden ones."""
+    is_seen = ~np.isnan(points).all(axis=0)
+    middle = np.zeros(points.shape[1])
+    middle[is_seen] = np.nanmedian(points[:, is_seen], axis=0)
+    return middle
 
 
 def _validate_state(at: ArrayLike, width: int) -> FloatArray:

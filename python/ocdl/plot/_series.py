@@ -29,7 +29,36 @@ def require_dynamics(model: object, name: str = "model") -> Any:
 
 def component_label(names: Sequence[str] | None, component: int) -> str:
     """Return the name of a component, or its symbol."""
-    return f"$y_{{{component + 1}}}$" if names is None or component >= len(names) else names[component]
+    return f"y{component}" if names is None else names[component]
+
+
+def observe(model: Any, states: FloatArray) -> FloatArray:
+    """Return what is observed of states (..., components), (..., columns of X)."""
+    outputs: FloatArray = states @ model._observation_matrix.T
+    return outputs
+
+
+def observed_names(model: Any, given: Sequence[str] | None) -> Sequence[str] | None:
+    """Return the names of the columns: those of a table, or those of the components that they observe."""
+    matrix = model._observation_matrix
+    if given is not None or (np.count_nonzero(matrix, axis=1) > 1).any():
+        return given
+    return [model.state_names_[j] for j in np.abs(matrix).argmax(axis=1)]
+
+
+def to_components(model: Any, values: FloatArray) -> FloatArray:
+    """Return observed values in the place of the components that they observe, NaN for the others."""
+    matrix = getattr(model, "_observation_matrix", None)
+    if matrix is None:  # a function, whose states are observed
+        return values
+    if (np.count_nonzero(matrix, axis=1) > 1).any():
+        raise ValueError("X must be left out: the model observes sums of components, which no axis shows")
+    if values.shape[1] != len(matrix):
+        raise ValueError(f"X has {values.shape[1]} columns, but the model was fitted with {len(matrix)}")
+    places = np.abs(matrix).argmax(axis=1)
+    states = np.full((len(values), matrix.shape[1]), np.nan)
+    states[:, places] = values / matrix[np.arange(len(matrix)), places]
+    return states
 
 
 def validate_trajectories(trajectories: Any) -> list[FloatArray]:

@@ -1,0 +1,57 @@
+"""
+Predator and prey, with uncertainty
+===================================
+
+Counts of two species are rare, noisy and incomplete. An ensemble of polynomial models finds the equations of Lotka and
+Volterra in them, and says by a band how far its forecast can be trusted.
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from scipy.integrate import solve_ivp
+
+import ocdl
+
+rng = np.random.default_rng(1)
+
+
+def rates(t: float, y: np.ndarray) -> list[float]:
+    """Return the true rates of change of hares and lynxes."""
+    hares, lynxes = y
+    return [1.1 * hares - 0.4 * hares * lynxes, -0.4 * lynxes + 0.1 * hares * lynxes]
+
+
+# %%
+# Six regions, each observed at its own times. A tenth of the values is missing, and the names of the columns become
+# the names in the equations.
+series, times = [], []
+for start in rng.uniform((4, 1), (12, 5), (6, 2)):
+    clock = np.append(0.0, np.sort(rng.uniform(0, 14, 29)))
+    states = solve_ivp(rates, (0, clock[-1]), start, t_eval=clock, rtol=1e-8).y.T
+    noisy = states * (1 + 0.15 * rng.normal(size=states.shape))
+    noisy[rng.random(noisy.shape) < 0.1] = np.nan
+    series.append(pd.DataFrame(noisy, columns=["hares", "lynxes"]))
+    times.append(clock)
+
+# %%
+# Ten models, each of which has seen another choice of the series.
+model = ocdl.Dynamics(field="polynomial", degree=2, n_models=10, random_state=0).fit(series[:5], times[:5])
+print(model.equations())
+print(f"R^2 of the trajectory of a new region: {model.score(series[5:], times[5:]):.3f}")
+
+# %%
+# The new region: the state is computed from the first five units of time, all after the dotted line is a forecast.
+figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.6), layout="constrained", width_ratios=(1, 1.5))
+start = model.initial_state(series[5], times[5])
+orbit = model.simulate(start, np.linspace(0, 14, 400))
+ocdl.plot.phase_portrait(model, pd.concat(series[:5]), trajectories=orbit, ax=left)
+ocdl.plot.forecast(model, series[5], times[5], origin=5.0, end=25.0, ax=right)
+right.set_ylabel("thousands")
+if len(sys.argv) > 1:  # a folder for the picture
+    figure.savefig(Path(sys.argv[1]) / "dynamics_predator_prey.png", dpi=110)
+else:
+    plt.show()
