@@ -51,6 +51,7 @@ __all__ = [
     "Checkpoint",
     "Controls",
     "Convergence",
+    "Dynamics",
     "EvenSteps",
     "GradientDescent",
     "GroupL1",
@@ -65,6 +66,7 @@ __all__ = [
     "ODERegressor",
     "Objective",
     "Observations",
+    "OptimalInputs",
     "Part",
     "Penalty",
     "PruningSummary",
@@ -101,6 +103,8 @@ __all__ = [
 ]
 __version__ = _version("ocdl")
 _LAZY = {
+    "Dynamics": "ocdl.dynamics.estimator",
+    "OptimalInputs": "ocdl.dynamics.control",
     "TableError": "ocdl.tables.frame",
     "TableModel": "ocdl.tables.model",
     "TablePreprocessor": "ocdl.tables.preprocessor",
@@ -110,6 +114,8 @@ _OF_EXTRAS = ("jax", "torch")  # not in __all__: `from ocdl import *` must not n
 
 if _TYPE_CHECKING:
     from ocdl import jax, plot, torch  # noqa: F401
+    from ocdl.dynamics import Dynamics
+    from ocdl.dynamics.control import OptimalInputs
     from ocdl.estimator import ODEClassifier, ODERegressor
     from ocdl.interop.onnx_export import export_onnx
     from ocdl.tables.frame import TableError

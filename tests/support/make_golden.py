@@ -57,6 +57,11 @@ REGRESSOR = ODERegressor(
     random_state=0,
 )
 
+RALSTON = Tableau([[0, 0], [2 / 3, 0]], [0.25, 0.75], name="mine")
+DYNAMICS = ocdl.Dynamics(
+    field="polynomial", degree=2, tableau=RALSTON, linear=[[-1.0]], n_models=2, observe=[0], max_iter=30, random_state=0
+)
+
 TABLE = """,id,length,colour,seen,price
 0,a1,1.5,red,2020-01-05,cheap
 1,a2,,blue,2020-02-11,cheap
@@ -161,12 +166,27 @@ def write_table(path: Path) -> dict[str, Any]:
     return {"outputs": model.predict_proba(frame).tolist(), "classes": model.predict(frame).tolist()}
 
 
+def decay() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return y' = x - y with y(0) = 1 and x(t) = t, its times and inputs."""
+    t = np.arange(24) / 8
+    return (2 * np.exp(-t) + t - 1)[:, None], t, t[:, None]
+
+
+def write_dynamics(path: Path) -> dict[str, Any]:
+    """An ensemble of two, with inputs."""
+    X, times, inputs = decay()
+    model = DYNAMICS.fit(X, times, inputs=inputs)
+    model.save(path)
+    return {"outputs": model.simulate(X[0], times, inputs=inputs).tolist(), "equations": model.equations()}
+
+
 WRITERS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "network": write_network,
     "checkpoint": write_checkpoint,
     "classifier": write_classifier,
     "regressor": write_regressor,
     "table": write_table,
+    "dynamics": write_dynamics,
 }
 
 
