@@ -85,11 +85,11 @@ template <class T>
 class BoundTraining : public AnyTraining {
  public:
   BoundTraining(const std::shared_ptr<AnyEvaluator>& evaluator, const Given<T>& u,
-                const MethodOptions& method, Constraints constraints, double tolerance, double least_decrease,
-                double seconds, NonsmoothPenalty penalty)
+                const MethodOptions& method, Constraints constraints, double tolerance,
+                double relative_decrease, double seconds, NonsmoothPenalty penalty)
       : evaluator_(evaluator),
         training_(evaluator->as<T>(), view(u, evaluator->as<T>().size(), "u"), method, std::move(constraints),
-                  tolerance, least_decrease, seconds, std::move(penalty)) {}
+                  tolerance, relative_decrease, seconds, std::move(penalty)) {}
 
   void start() override {
     interruptible([&](StopSource& stop_source) { training_.start(stop_source); });
@@ -193,24 +193,24 @@ template <class T>
 std::unique_ptr<AnyTraining> make_training(const Network& net, const std::shared_ptr<AnyEvaluator>& evaluator,
                                            const Given<T>& u, const BoundMethod& method,
                                            const std::vector<std::string>& frozen, bool simplex,
-                                           double tolerance, double least_decrease, double seconds,
+                                           double tolerance, double relative_decrease, double seconds,
                                            const Objective& objective) {
   Constraints constraints{.frozen = {}, .simplex = simplex ? net.steps() : Range{0, 0}, .total = net.horizon};
   for (const Part& part : net.parts)
     if (std::find(frozen.begin(), frozen.end(), part.name) != frozen.end())
-      constraints.frozen.push_back(part.place);
+      constraints.frozen.push_back(part.range);
   NonsmoothPenalty penalty;
   if (is_proximal(method.options))
     penalty = nonsmooth_penalty(net, objective.regulariser, constraints.frozen);
   return std::make_unique<BoundTraining<T>>(evaluator, u, method.options, std::move(constraints), tolerance,
-                                            least_decrease, seconds, std::move(penalty));
+                                            relative_decrease, seconds, std::move(penalty));
 }
 
 template <class T>
 void bind_start(py::module_& m) {
   m.def("make_training", &make_training<T>, py::arg("net"), py::arg("evaluator"), py::arg("u"),
         py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("tolerance"),
-        py::arg("least_decrease"), py::arg("seconds"), py::arg("objective"));
+        py::arg("relative_decrease"), py::arg("seconds"), py::arg("objective"));
 }
 
 }  // namespace

@@ -159,8 +159,8 @@ Table computed_bits() {
   for_each_loss([&](const auto& loss) {
     const Problem<double> p =
         problem(network(4, "improved_euler", Activation::tanh, FieldKind::hamiltonian, true), 90, Loss{loss});
-    table["loss " + std::string(loss.facts.name)] = gradients(p);
-    table["second order, loss " + std::string(loss.facts.name)] = products(p, draw);
+    table["loss " + std::string(loss.traits.name)] = gradients(p);
+    table["second order, loss " + std::string(loss.traits.name)] = products(p, draw);
   });
   for (const FieldKind kind : {FieldKind::mlp, FieldKind::polynomial}) {
     ExactDraw own_draw;

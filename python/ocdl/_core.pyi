@@ -436,7 +436,7 @@ def make_training(
     frozen: list[str],
     simplex: bool,
     tolerance: float,
-    least_decrease: float,
+    relative_decrease: float,
     seconds: float,
     objective: Objective,
 ) -> Training: ...
@@ -449,7 +449,7 @@ def make_training(
     frozen: list[str],
     simplex: bool,
     tolerance: float,
-    least_decrease: float,
+    relative_decrease: float,
     seconds: float,
     objective: Objective,
 ) -> Training: ...

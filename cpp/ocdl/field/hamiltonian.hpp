@@ -33,12 +33,12 @@ class Hamiltonian {
   /// s = sigma(K y + b) and k = J K^T s, and the sum that k completes.
   [[gnu::noinline]] void evaluate(const StageControls<const T>& u, const Plane<const T>& y,
                                   const StagePlanes<T>& at, const Epilogue<T>& epilogue,
-                                  const ThreadSlice<T>& own, T* scratch) const {
-    const Plane<T> s = at.hidden[0], own_s = s.slice(own);
-    affine(K(u), b(u), y, s, own);
-    activate(activation_, own_s.data(), slope(at).slice(own).data(), own_s.size());
-    transposed_product(K(u), s, at.value, own, scratch);
-    const Plane<T> k = at.value.slice(own);
+                                  const ThreadSlice<T>& thread, T* scratch) const {
+    const Plane<T> s = at.hidden[0], s_slice = s.slice(thread);
+    affine(K(u), b(u), y, s, thread);
+    activate(activation_, s_slice.data(), slope(at).slice(thread).data(), s_slice.size());
+    transposed_product(K(u), s, at.value, thread, scratch);
+    const Plane<T> k = at.value.slice(thread);
     rotate(T(1), k, k);
     epilogue.run(
         0, [&](auto then) { detail::for_packs<T>(k.size(), [&](Index n) { then(n, load(k.data() + n)); }); });
@@ -47,22 +47,23 @@ class Hamiltonian {
   /// k' = J (K^T (sigma' (K v + dK y + db)) + dK^T s); without a direction du = (dK, db): J K^T sigma' K v.
   [[gnu::noinline]] void jvp(const StageControls<const T>& u, const StageControls<const T>& du,
                              const Plane<const T>& y, const StagePlanes<T>& at, const Plane<const T>& v,
-                             const Plane<T>& tangent, const TangentPlanes<T>& work, const ThreadSlice<T>& own,
-                             T* scratch) const {
-    const Plane<T> s = at.hidden[0], result = tangent.slice(own);
+                             const Plane<T>& tangent, const TangentPlanes<T>& work,
+                             const ThreadSlice<T>& thread, T* scratch) const {
+    const Plane<T> s = at.hidden[0], result = tangent.slice(thread);
     const auto add_work = [&] {
-      for (Index t = 0; t < own.tiles; ++t) tangent.tile(own.first + t) += work.state.tile(own.first + t);
+      for (Index t = 0; t < thread.tiles; ++t)
+        tangent.tile(thread.first + t) += work.state.tile(thread.first + t);
     };
-    affine(K(u), nullptr, v, tangent, own);
+    affine(K(u), nullptr, v, tangent, thread);
     if (du) {
-      affine(K(du), b(du), y, work.state, own);
+      affine(K(du), b(du), y, work.state, thread);
       add_work();
     }
-    multiply_by_slope(activation_, s.slice(own).data(), slope(at).slice(own).data(), T(1), result.data(),
-                      work.state.slice(own).data(), result.size());
-    transposed_product(K(u), work.state, tangent, own, scratch);
+    multiply_by_slope(activation_, s.slice(thread).data(), slope(at).slice(thread).data(), T(1),
+                      result.data(), work.state.slice(thread).data(), result.size());
+    transposed_product(K(u), work.state, tangent, thread, scratch);
     if (du) {
-      transposed_product(K(du), s, work.state, own, scratch);
+      transposed_product(K(du), s, work.state, thread, scratch);
       add_work();
     }
     rotate(T(1), result, result);
@@ -72,23 +73,23 @@ class Hamiltonian {
   /// g.
   [[gnu::noinline]] void vjp(const StageControls<const T>& u, const StagePlanes<T>& at, T h,
                              LinearCombination<T>& g, const CotangentPlanes<T>& cotangents,
-                             const Plane<T>& eta, const ThreadSlice<T>& own, T* scratch) const {
-    const Plane<T> delta = cotangents.hidden.slice(own);
-    rotate(-h, g.result(), cotangents.state.slice(own));
-    affine(K(u), nullptr, cotangents.state, cotangents.hidden, own);
-    multiply_by_slope(activation_, at.hidden[0].slice(own).data(), slope(at).slice(own).data(), T(1),
+                             const Plane<T>& eta, const ThreadSlice<T>& thread, T* scratch) const {
+    const Plane<T> delta = cotangents.hidden.slice(thread);
+    rotate(-h, g.result(), cotangents.state.slice(thread));
+    affine(K(u), nullptr, cotangents.state, cotangents.hidden, thread);
+    multiply_by_slope(activation_, at.hidden[0].slice(thread).data(), slope(at).slice(thread).data(), T(1),
                       delta.data(), delta.data(), delta.size());
-    transposed_product(K(u), cotangents.hidden, eta, own, scratch);
+    transposed_product(K(u), cotangents.hidden, eta, thread, scratch);
   }
 
   /// dK = [dK +] delta y^T + s q^T and db = [db +] delta 1, by the whole team: h times the transpose of
   /// d_u f.
   [[gnu::noinline]] void control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y,
-                                          const StagePlanes<T>& at, const ThreadSlice<T>& own,
+                                          const StagePlanes<T>& at, const ThreadSlice<T>& thread,
                                           bool accumulate, const StageControls<T>& du, T* panels,
                                           FiniteProbe* probe = nullptr) const {
-    outer_product(cotangents.hidden, y, own, accumulate, K(du), b(du), panels, probe);
-    outer_product<T>(at.hidden[0], Plane<const T>(cotangents.state), own, true, K(du), nullptr, panels,
+    outer_product(cotangents.hidden, y, thread, accumulate, K(du), b(du), panels, probe);
+    outer_product<T>(at.hidden[0], Plane<const T>(cotangents.state), thread, true, K(du), nullptr, panels,
                      probe);
   }
 

@@ -92,10 +92,13 @@ struct Data {
     if (!mean) return 1;
     if (!weights && !targets.grid) return 1 / static_cast<double>(samples);
     const Shards shards = Shards::of(samples);
-    return 1 / tree_sum(0, shards.all, [&](Index k) {
-             const Index begin = k * shards.size;
-             return sum_of_weights({begin, std::min(begin + shards.size, samples)});
-           });
+    ShardTree<double> sum;
+    sum.start(shards, shards.all, 0, nullptr);
+    for (Index begin = 0; begin < samples; begin += shards.size) {
+      sum.open().value = sum_of_weights({begin, std::min(begin + shards.size, samples)});
+      sum.close(Team::alone());
+    }
+    return 1 / sum.finished()[0].value;
   }
 
   double sum_of_weights(Range rows) const {
@@ -121,10 +124,10 @@ class LossCost : public Cost<T> {
 
   /// Adds the sums of the weighted losses; the cotangents are those of the losses times the scale.
   void evaluate(const CostBlock<T>& at) const override {
-    const Index scratch = needs().scratch_size * at.own.first;
-    const Plane<T> cotangents = at.output_cotangents.slice(at.own);
-    evaluate(at.block, at.own.range(), at.outputs.slice(at.own).data(), cotangents.data(),
-             at.scratch + scratch, at.values + at.own.first);
+    const Index scratch = needs().scratch_size * at.thread.first;
+    const Plane<T> cotangents = at.output_cotangents.slice(at.thread);
+    evaluate(at.block, at.thread.range(), at.outputs.slice(at.thread).data(), cotangents.data(),
+             at.scratch + scratch, at.values + at.thread.first);
   }
 
   /// The same for some tiles of a block; pointers are to the first of these tiles, `dz` may be null.

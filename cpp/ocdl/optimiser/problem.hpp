@@ -85,15 +85,15 @@ class TrainingProblem {
       at.smooth_value = std::numeric_limits<double>::quiet_NaN();
     at.penalty = penalty_.value(at.controls.data());
     at.value = at.smooth_value + at.penalty;
-    ask();
+    check_stop();
     count_evaluations(1);
   }
   /// Asked after a pass over vectors of this size, which takes long where they are long; where they are
   /// short, the layers of an evaluation ask often enough. Throws Interrupted.
-  void ask() const {
+  void check_stop() const {
     if (size_ <= detail::shortest_chunk) return;
     constexpr double work_per_number = 2;
-    evaluator_.ask(work_per_number * static_cast<double>(size()));
+    evaluator_.check_stop(work_per_number * static_cast<double>(size()));
   }
   /// What was evaluated last, where J is not finite; else null.
   const Iterate<T>* nonfinite_trial() const {
@@ -117,7 +117,7 @@ class TrainingProblem {
       for (Index n = begin; n < end; ++n) out[n] = fma(t, d[n], u[n]);
     });
     project(out);
-    ask();
+    check_stop();
   }
 
   /// to = prox(P(u - step g)), with the proximal map of step R. L1 and projection concern different controls.
@@ -138,7 +138,7 @@ class TrainingProblem {
     const auto [slope, squared] = sum_chunks<double, 2>(size(), [&](Index begin, Index end) {
       return std::array{sum_range<double>(begin, end, add_slope), sum_range<double>(begin, end, add_square)};
     });
-    ask();
+    check_stop();
     return {slope, squared};
   }
 
