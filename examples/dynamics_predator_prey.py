@@ -32,7 +32,7 @@ series, times = [], []
 for start in rng.uniform((4, 1), (12, 5), (6, 2)):
     clock = np.append(0.0, np.sort(rng.uniform(0, 14, 29)))
     states = solve_ivp(rates, (0, clock[-1]), start, t_eval=clock, rtol=1e-8).y.T
-    noisy = states * (1 + 0.15 * rng.normal(size=states.shape))
+    noisy = states * (1 + 0.08 * rng.normal(size=states.shape))
     noisy[rng.random(noisy.shape) < 0.1] = np.nan
     series.append(pd.DataFrame(noisy, columns=["hares", "lynxes"]))
     times.append(clock)

@@ -26,22 +26,22 @@ def simulate_truth(start: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 # %%
-# Fifteen series of forty observations. Lists are all that `fit` needs: the lengths and times may differ.
-times = [np.append(0.0, np.sort(rng.uniform(0, 6, 39))) for _ in range(15)]
-starts = rng.uniform(-2, 2, (15, 2))
+# Twelve series of forty observations. Lists are all that `fit` needs: the lengths and times may differ.
+times = [np.append(0.0, np.sort(rng.uniform(0, 6, 39))) for _ in range(12)]
+starts = rng.uniform(-2, 2, (12, 2))
 X = [simulate_truth(start, clock) + 0.02 * rng.normal(size=(40, 2)) for start, clock in zip(starts, times, strict=True)]
 
 # %%
-# The two models. `score` is the R^2 of whole trajectories, here of three series that neither has seen.
+# The two models. `score` is the R^2 of whole trajectories, here of two series that neither has seen.
 models = {
-    "mlp": ocdl.Dynamics(random_state=0),
+    "mlp": ocdl.Dynamics(width=16, random_state=0),
     "polynomial": ocdl.Dynamics(field="polynomial", degree=3, random_state=0),
 }
 for name, model in models.items():
     begin = time.process_time()
-    model.fit(X[:12], times[:12])
+    model.fit(X[:10], times[:10])
     seconds = time.process_time() - begin
-    print(f"{name}: R^2 {model.score(X[12:], times[12:]):.4f} on new series, fitted in {seconds:.1f} s")
+    print(f"{name}: R^2 {model.score(X[10:], times[10:]):.4f} on new series, fitted in {seconds:.1f} s")
 print(models["polynomial"].equations())
 
 # %%
@@ -58,7 +58,7 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.8), layout="constrai
 ocdl.plot.phase_portrait(models["mlp"], np.concatenate(X), trajectories=simulated["mlp"], ax=left)
 left.plot(*exact.T, "--", color="0.2", linewidth=0.8, label="true")
 left.set_aspect("equal")
-ocdl.plot.forecast_error(models, X[12:], times[12:], ax=right)
+ocdl.plot.forecast_error(models, X[10:], times[10:], ax=right)
 if len(sys.argv) > 1:  # a folder for the picture
     figure.savefig(Path(sys.argv[1]) / "dynamics_spiral.png", dpi=110)
 else:

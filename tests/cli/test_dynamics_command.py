@@ -17,6 +17,7 @@ from oscillators import make_series, make_table, oscillate
 import ocdl
 from ocdl.cli import dynamics as command
 from ocdl.cli import main
+from ocdl.cli._series import SeriesTable
 
 POLYNOMIAL = ("--field", "polynomial", "--degree", "1")
 
@@ -85,7 +86,7 @@ def test_the_forecast_score_is_that_of_the_ends(folder: Path) -> None:
     model = ocdl.load(folder / "model.ocdl", ocdl.Dynamics)
     X, times = make_series(2)
     names = ["a", "b"]
-    table = command.SeriesTable(["1", "2"], times, [pd.DataFrame(x, columns=names) for x in X], [])
+    table = SeriesTable(["1", "2"], times, [pd.DataFrame(x, columns=names) for x in X], [])
     beginnings = table.cut([slice(8), slice(12)])
     ends = [model.simulate(model.initial_state(x[:n], t[:n]), t)[n:] for x, t, n in zip(X, times, (8, 12), strict=True)]
     forecast, actual = np.concatenate(ends), np.concatenate([X[0][8:], X[1][12:]])
@@ -244,7 +245,7 @@ def test_inputs_come_from_the_table(run: Run, folder: Path) -> None:
     table = read(run(*argv)[1])
     np.testing.assert_allclose(table["y"], data["y"], atol=1e-3)
     started = read(run(*argv, "--start", "0", "--times", "0:4:0.5")[1])
-    np.testing.assert_allclose(started["y"], data["y"][::5], atol=1e-2)
+    np.testing.assert_allclose(started["y"], data["y"][::5], atol=1e-3)  # the inputs are those of all rows
 
 
 def test_quantiles_of_an_ensemble(run: Run, folder: Path) -> None:

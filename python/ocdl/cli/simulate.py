@@ -49,11 +49,12 @@ A simulation starts from --start, from each row of --starts, or from the state t
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A simulation: its name, initial state, times, and inputs for a system that takes some."""
+    """A simulation: its name, initial state and times; `path` are the times at which its inputs are known, too."""
 
     name: str
     start: FloatArray
     times: FloatArray
+    path: FloatArray
     inputs: FloatArray | None
 
 
@@ -137,7 +138,7 @@ def _tasks(model: Any, arguments: argparse.Namespace) -> Iterator[Task]:
     _require_inputs(model, 0)
     starts = [arguments.start] if arguments.starts is None else _read_starts(model, arguments.starts)
     for number, start in enumerate(starts, 1):
-        yield Task(str(number), _check_start(model, start), arguments.times, None)
+        yield Task(str(number), _check_start(model, start), arguments.times, arguments.times, None)
 
 
 def _tasks_of_series(model: Any, arguments: argparse.Namespace) -> Iterator[Task]:
@@ -147,14 +148,16 @@ def _tasks_of_series(model: Any, arguments: argparse.Namespace) -> Iterator[Task
     _require_inputs(model, table.inputs[0].shape[1] if table.inputs else 0)
     for i, name in enumerate(table.ids):
         times = table.times[i] if arguments.times is None else arguments.times
-        inputs = None
+        path, inputs = times, None
         if table.inputs:
-            inputs = _interpolate(table, i, times)
+            clock = table.times[i]
+            path = np.union1d(times, clock[(clock > times[0]) & (clock < times[-1])])
+            inputs = _interpolate(table, i, path)
         if arguments.start is not None:
             start = _check_start(model, arguments.start)
         else:
             start = _initial_state(model, table, i, times[0])
-        yield Task(name, start, times, inputs)
+        yield Task(name, start, times, path, inputs)
 
 
 def _initial_state(model: Any, table: SeriesTable, number: int, first: float) -> FloatArray:
@@ -246,8 +249,9 @@ def _simulate(model: Any, task: Task, levels: list[float]) -> dict[str, list[Any
     if levels and len(model.models_) == 1:
         raise UserError("--quantiles need an ensemble, which ocdl dynamics --ensemble N fits; this is a single model")
     try:
-        states = np.asarray(model.simulate(task.start, task.times, **options))
-        bands = model.simulate(task.start, task.times, quantiles=tuple(levels), **options) if levels else ()
+        rows = np.searchsorted(task.path, task.times)
+        states = model.simulate(task.start, task.path, **options)[rows]
+        bands = model.simulate(task.start, task.path, quantiles=levels, **options)[:, rows] if levels else ()
     except (FloatingPointError, ValueError) as error:
         raise UserError(str(error)) from error
     columns: dict[str, list[Any]] = {"series": [task.name] * len(states), "time": task.times.tolist()}
