@@ -48,6 +48,7 @@ def problem_of(name: str, layers: int = 5) -> tuple[Shooting, np.ndarray, np.nda
 def test_gradient_is_that_of_the_value(name: str) -> None:
     problem, theta, states, weights = problem_of(name)
     equations = problem.linearise(theta, states, weights)
+    assert equations is not None
     gradient = equations.parameter_gradient.sum(axis=0) + (weights.prior * (theta - weights.mean))[problem.free]
     windows = problem.windows
     by_states = equations.state_gradient.reshape(windows.n_chains, -1, 2)[windows.chain, windows.position]
@@ -95,6 +96,7 @@ def test_matrix_is_that_of_gauss_and_newton_in_the_core() -> None:
     windows, P = problem.windows, problem.system.n_parameters
     weights = Weights(np.ones(2), np.ones(2), np.zeros(P), np.zeros(P), np.zeros(2))
     equations = problem.linearise(theta, states, weights)
+    assert equations is not None
     net = ocdl.Network(2, 30, n_outputs=2, tableau="kutta4", field="mlp", width=4, horizon=3.0, control_intervals=1)
     u = problem.system.controls(net, theta)
     u.W[...] = problem.W
@@ -113,6 +115,7 @@ def test_matrix_is_that_of_gauss_and_newton_in_the_core() -> None:
 def test_reduction_solves_the_whole_system() -> None:
     problem, theta, states, weights = problem_of("polynomial")
     equations = problem.linearise(theta, states, weights)
+    assert equations is not None
     reduced = reduce(equations, 0.0)
     for c in range(problem.windows.n_chains):
         joint = np.block([[equations.state[c], equations.mixed[c]], [equations.mixed[c].T, equations.parameter[c]]])

@@ -53,19 +53,19 @@ def minimise(
     as MacKay does: ``gamma / |theta|^2`` with the effective number gamma of the group's parameters.
     """
     residuals = problem.residuals(theta, states, weights)
-    if residuals is None:
+    equations = None if residuals is None else problem.linearise(theta, states, weights)
+    if residuals is None or equations is None:
         return None
     damping, n_iter, slow = START_DAMPING, 0, 0
     (chosen,) = np.nonzero(problem.free)
     while True:
-        equations = problem.linearise(theta, states, weights)
         if groups is not None:
             weights = _update_prior(reduce(equations, 0.0), theta, weights, groups, chosen)
             residuals = problem.residuals(theta, states, weights) or residuals
         if n_iter >= max_iter or slow >= 2 or should_stop():
             break
-        accepted = None
-        while accepted is None and damping < MAX_DAMPING:
+        following = None
+        while following is None and damping < MAX_DAMPING:
             step, state_steps = _solve(reduce(equations, damping), theta, weights, chosen, damping)
             new_theta = theta.copy()
             new_theta[chosen] += step
@@ -73,13 +73,13 @@ def minimise(
             new_states = states + moves[problem.windows.chain, problem.windows.position]
             trial = problem.residuals(new_theta, new_states, weights)
             if trial is not None and trial.value < residuals.value:
-                accepted = trial
-            else:
+                following = problem.linearise(new_theta, new_states, weights)
+            if following is None:
                 damping = max(damping, 1e-6) * DAMPING_UP
-        if accepted is None:
+        if following is None or trial is None:
             break
-        slow = slow + 1 if accepted.value > (1 - rtol) * residuals.value else 0
-        theta, states, residuals = new_theta, new_states, accepted
+        slow = slow + 1 if trial.value > (1 - rtol) * residuals.value else 0
+        theta, states, residuals, equations = new_theta, new_states, trial, following
         damping = max(damping * DAMPING_DOWN, MIN_DAMPING)
         n_iter += 1
     return Solution(theta, states, residuals, reduce(equations, 0.0), weights, n_iter)

@@ -45,7 +45,7 @@ class LearnedSystem:
     """A system with its numbers, without units, and what is known about their errors.
 
     `W` and `noise` are of the outputs without units, `step` is the largest step without units, `layers` those of a
-    window. `free` are the parameters that were learned, `variance` are the squares of their standard errors, 0 elsewhere.
+    window. `free` are the parameters that were learned, `variance` the squares of their standard errors, else 0.
     """
 
     system: System
@@ -72,4 +72,3 @@ class DynamicsFit:
     n_iter: int
     n_windows: int
     validation_error: float
-    converged: bool

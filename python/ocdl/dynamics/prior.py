@@ -33,10 +33,6 @@ class Prior:
     free: Mask
     protected: Mask
 
-    def start(self, theta: Floats) -> Floats:
-        """Return the parameters with those that are not learned at their means."""
-        return np.where(self.free, theta, self.mean)
-
     def held(self, free: Mask) -> Floats:
         """Return what parameters are that are not free: means where they never were, else 0."""
         return np.where(self.free & ~free, 0.0, self.mean)

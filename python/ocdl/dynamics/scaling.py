@@ -16,7 +16,7 @@ from ocdl.dynamics.units import Units, column_scales
 
 Floats = NDArray[np.float64]
 
-STEP = 0.1  # of the time in which a state changes by its own size
+STEP = {"mlp": 0.2, "polynomial": 0.1}  # of the time in which a state changes by its own size
 TIMES_PER_WINDOW = 4  # typical intervals between observations in a window, at least
 WINDOW = 1.0  # the length of a window at least, in the time in which a state changes
 MAX_WINDOWS = 48  # of a series
@@ -73,7 +73,7 @@ def scale_problem(plan: DynamicsPlan) -> ScaledProblem:
     spacing = float(np.median(np.concatenate([np.diff(one.times) for one in series])))
     longest = max(float(one.times[-1] - one.times[0]) for one in series)
     length = max(TIMES_PER_WINDOW * spacing, WINDOW, longest / MAX_WINDOWS)
-    step = STEP if plan.max_step is None else plan.max_step / time
+    step = STEP[system.field] if plan.max_step is None else plan.max_step / time
     step = _divide_spacing(series, step)
     layers = max(MIN_LAYERS, math.ceil(min(length, longest) / step - 1e-9))
     return ScaledProblem(

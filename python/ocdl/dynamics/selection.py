@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocdl.dynamics.least_squares import Solution
+from ocdl.dynamics.shooting import ReducedEquations
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 MAX_SWEEPS = 1000  # of coordinate descent
 NEGLIGIBLE = 1e-4  # of the scale of the data: a term that changes trajectories by less is dropped, however little noise
-MAX_FRACTION = 0.5  # of the terms that one round removes, since the quadratic model holds nearby only
 
 
 def elimination_level(n_observed: int, n_terms: int) -> float:
@@ -22,20 +22,22 @@ def elimination_level(n_observed: int, n_terms: int) -> float:
     return math.log(max(n_observed, 2)) + 2 * math.log(max(n_terms, 2))
 
 
-def eliminate(solution: Solution, free: Mask, protected: Mask, level: float) -> Mask:
-    """Return the terms that remain after one round: those without which chi^2 rises by more than the level.
+def eliminate(
+    solution: Solution, free: Mask, protected: Mask, level: float, max_fraction: float
+) -> tuple[Mask, Floats]:
+    """Return the terms that remain after one round, those without which chi^2 rises by more than the level.
 
-    The term that matters least goes first, and the others are fitted again in the quadratic model.
+    The term that matters least goes first, and the others are fitted again in the quadratic model, which holds nearby
+    only: so a round removes a fraction of the terms at most. The parameters of that model are returned, too.
     """
     (chosen,) = np.nonzero(free)
     prior = solution.weights.prior[chosen]
     covariance = np.linalg.pinv(solution.curvature + np.diag(prior), hermitian=True)
-    noise = solution.weights.noise
-    level = level * float(np.mean(np.maximum(noise, NEGLIGIBLE) ** 2) / np.mean(noise**2))
+    level = _raise_level(level, solution.weights.noise)
     value = solution.theta[chosen].copy()
     alive = np.ones(len(chosen), bool)
     can_go = ~protected[chosen]
-    for _ in range(max(1, math.ceil(MAX_FRACTION * len(chosen)))):
+    for _ in range(max(1, math.ceil(max_fraction * len(chosen)))):
         variance = np.maximum(covariance.diagonal(), 1e-300)
         rise = np.where(alive & can_go, value**2 / variance, np.inf)
         if not np.isfinite(rise).any() or rise.min() > level:
@@ -46,9 +48,36 @@ def eliminate(solution: Solution, free: Mask, protected: Mask, level: float) -> 
         covariance = covariance - np.outer(column, covariance[j])
         alive[j] = False
         value[~alive] = 0.0
-    remaining = free.copy()
+    remaining, theta = free.copy(), solution.theta.copy()
     remaining[chosen[~alive]] = False
-    return remaining
+    theta[chosen] = value
+    return remaining, theta
+
+
+def find_missing(reduced: ReducedEquations, allowed: Mask, free: Mask, level: float, noise: Floats) -> int | None:
+    """Return the number of the term that lowers chi^2 most in the quadratic model, if by more than the level.
+
+    The equations are those of all allowed terms, at a minimiser for the free ones.
+    """
+    (chosen,) = np.nonzero(allowed)
+    inside = free[chosen]
+    if inside.all():
+        return None
+    matrix, gradient = reduced.matrix.sum(axis=0), reduced.gradient.sum(axis=0)
+    within = matrix[np.ix_(inside, inside)]
+    mixed = matrix[np.ix_(inside, ~inside)]
+    solved = np.linalg.pinv(within, hermitian=True) @ mixed
+    curvature = matrix.diagonal()[~inside] - np.sum(mixed * solved, axis=0)
+    slope = gradient[~inside] - solved.T @ gradient[inside]
+    is_known = curvature > 1e-9 * matrix.diagonal()[~inside]
+    fall = np.where(is_known, slope**2 / np.where(is_known, curvature, 1.0), 0.0)
+    best = int(np.argmax(fall))
+    return int(chosen[~inside][best]) if fall[best] > _raise_level(level, noise) else None
+
+
+def _raise_level(level: float, noise: Floats) -> float:
+    """Return the level where the noise is at least what is negligible."""
+    return level * float(np.mean(np.maximum(noise, NEGLIGIBLE) ** 2) / np.mean(noise**2))
 
 
 def apply_l1(solution: Solution, free: Mask, protected: Mask, weight: float, n_observed: int) -> Mask:

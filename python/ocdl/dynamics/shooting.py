@@ -13,6 +13,8 @@ from ocdl.dynamics.windows import Windows
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+MAX_TANGENT = 1e100  # whose square is within the range of the numbers
+
 
 @dataclass(frozen=True, eq=False)
 class Weights:
@@ -85,12 +87,13 @@ class Shooting:
         following = self.windows.next_window
         errors = self._observe(trajectory) - self.windows.values
         jumps = np.where((following >= 0)[:, None], trajectory[-1] - states[following], 0.0)
-        value = (
-            float(np.nansum((errors / weights.noise) ** 2))
-            + float(np.sum((jumps / weights.jump) ** 2))
-            + float(np.sum(weights.prior * (theta - weights.mean) ** 2))
-            + float(np.sum(weights.state_prior * states**2))
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = (
+                float(np.nansum((errors / weights.noise) ** 2))
+                + float(np.sum((jumps / weights.jump) ** 2))
+                + float(np.sum(weights.prior * (theta - weights.mean) ** 2))
+                + float(np.sum(weights.state_prior * states**2))
+            )
         return Residuals(value if np.isfinite(value) else np.inf, errors, jumps)
 
     def _observe(self, trajectory: Floats) -> Floats:
@@ -100,15 +103,16 @@ class Shooting:
         values = sum(weights[..., i, None] * trajectory[nodes[..., i], m] for i in range(nodes.shape[-1]))
         return np.asarray(values @ self.W.T)
 
-    def linearise(self, theta: Floats, states: Floats, weights: Weights) -> NormalEquations:
-        """Return the normal equations at a point where the residuals are finite."""
+    def linearise(self, theta: Floats, states: Floats, weights: Weights) -> NormalEquations | None:
+        """Return the normal equations at a point; None where states or tangents are beyond the range of the numbers."""
         windows, dim = self.windows, self.system.dim
         m, q = len(windows), len(self.W)
         net = self.system.network(windows.layers, windows.step)
         core, vector = net._core_network, self.system.controls(net, theta)._vector
         rows, (chosen,) = self._rows(states), np.nonzero(self.free)
         trajectory = self._forward(theta, states)
-        assert trajectory is not None
+        if trajectory is None:
+            return None
         residuals = self._terms(theta, states, trajectory, weights)
         columns = dim + len(chosen)
         observed = np.empty((m, windows.values.shape[1] * q, columns))
@@ -126,6 +130,9 @@ class Shooting:
             tangent = np.asarray(core.tangent(vector, rows, direction, row_direction))
             observed[:, :, column] = self._observe(tangent).reshape(m, -1) * scale
             ends[:, :, column] = tangent[-1]
+        largest = max(float(np.abs(observed).max(initial=0.0)), float(np.abs(ends).max(initial=0.0)))
+        if not largest < MAX_TANGENT:
+            return None
         errors = np.where(present, residuals.errors / weights.noise, 0.0).reshape(m, -1)
         follows = windows.next_window >= 0
         ends = ends / weights.jump[:, None] * follows[:, None, None]
@@ -144,15 +151,15 @@ class Shooting:
         gradient = np.einsum("mri,mr->mi", both, right)
         state = np.zeros((chains, length, dim, length, dim))
         mixed = np.zeros((chains, length, dim, P))
-        parameter = np.zeros((chains, P, P))
-        state_gradient, parameter_gradient = np.zeros((chains, length, dim)), np.zeros((chains, P))
+        state_gradient = np.zeros((chains, length, dim))
         c, w = windows.chain, windows.position
         diagonal = np.zeros((chains, length, dim, dim))
         diagonal[c, w] = product[:, :dim, :dim] + np.diag(weights.state_prior)
         mixed[c, w] = product[:, :dim, dim:]
         state_gradient[c, w] = gradient[:, :dim] + weights.state_prior * states
-        np.add.at(parameter, c, product[:, dim:, dim:])
-        np.add.at(parameter_gradient, c, gradient[:, dim:])
+        begins = np.flatnonzero(w == 0)  # windows of a chain are neighbours
+        parameter = np.add.reduceat(product[:, dim:, dim:], begins, axis=0)
+        parameter_gradient = np.add.reduceat(gradient[:, dim:], begins, axis=0)
         follows = windows.next_window >= 0
         c, w = c[follows], w[follows]
         inverse = 1 / weights.jump

@@ -13,9 +13,12 @@ from ocdl.dynamics.system import System
 from ocdl.dynamics.windows import inputs_at
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 POINTS_PER_INTERVAL = 3  # where derivatives are compared
 MAX_POINTS = 5000
+SLOPE = 1.5  # of the random hidden units of an mlp, whose centres are points of the data
+SPREAD = 0.3  # of these centres
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,18 +121,23 @@ def lift_of(W: Floats) -> Lift:
     return Lift(np.asarray(np.linalg.pinv(W).T, np.float64), hidden, sources)
 
 
-def start_theta(system: System, data: DerivativeData, rng: np.random.Generator, ridge: float) -> Floats:
-    """Return the parameters that fit the derivatives best, the hidden units of an mlp being random."""
+def start_theta(system: System, data: DerivativeData, free: Mask, rng: np.random.Generator, ridge: float) -> Floats:
+    """Return the parameters that fit the derivatives best, the hidden units of an mlp being random.
+
+    The coefficients of a polynomial that are not free are 0.
+    """
     theta = np.zeros(system.n_parameters)
     z = data.z if data.x is None else np.hstack([data.z, data.x])
     if system.field == "polynomial":
         features = np.prod(z[:, None, :] ** system.monomials()[None], axis=2)
-        system.part(theta, "C")[...] = _regress(features, data.slopes, ridge).T
+        C, is_free = system.part(theta, "C"), free.reshape(data.slopes.shape[1], -1)
+        for row, slope, terms in zip(C, data.slopes.T, is_free, strict=True):
+            row[terms] = _regress(features[:, terms], slope[:, None], ridge)[:, 0]
         return theta
     K, b = system.part(theta, "K"), system.part(theta, "b")
-    K[...] = rng.standard_normal(K.shape) * 1.5 / np.sqrt(z.shape[1])
+    K[...] = SLOPE * rng.standard_normal(K.shape) / np.sqrt(z.shape[1])
     centres = z[rng.integers(len(z), size=len(K))]
-    b[...] = -np.sum(K * centres, axis=1) + 0.3 * rng.standard_normal(len(b))
+    b[...] = -np.sum(K * centres, axis=1) + SPREAD * rng.standard_normal(len(b))
     hidden = np.tanh(z @ K.T + b)
     features = np.hstack([hidden, z, np.ones((len(z), 1))])
     coefficients = _regress(features, data.slopes, ridge).T
