@@ -26,11 +26,11 @@ def rates(t: float, y: np.ndarray) -> list[float]:
 
 
 # %%
-# Six regions, each observed at its own times. A tenth of the values is missing, and the names of the columns become
-# the names in the equations.
-series, times = [], []
-for start in rng.uniform((4, 1), (12, 5), (6, 2)):
-    clock = np.append(0.0, np.sort(rng.uniform(0, 14, 29)))
+# Six regions, each observed for nine years at its own times, less than a cycle. A tenth of the values is missing, and
+# the names of the columns become the names in the equations.
+series, times, starts = [], [], rng.uniform((4, 1), (12, 5), (6, 2))
+for start in starts:
+    clock = np.append(0.0, np.sort(rng.uniform(0, 9, 24)))
     states = solve_ivp(rates, (0, clock[-1]), start, t_eval=clock, rtol=1e-8).y.T
     noisy = states * (1 + 0.08 * rng.normal(size=states.shape))
     noisy[rng.random(noisy.shape) < 0.1] = np.nan
@@ -44,13 +44,17 @@ print(model.equations())
 print(f"R^2 of the trajectory of a new region: {model.score(series[5:], times[5:]):.3f}")
 
 # %%
-# The new region: the state is computed from the first five units of time, all after the dotted line is a forecast.
+# The new region: its state is computed from the nine years of observations, all after the dotted line is a forecast.
+# The dashed line is what will happen.
 figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.6), layout="constrained", width_ratios=(1, 1.5))
 start = model.initial_state(series[5], times[5])
-orbit = model.simulate(start, np.linspace(0, 14, 400))
-ocdl.plot.phase_portrait(model, pd.concat(series[:5]), trajectories=orbit, ax=left)
-ocdl.plot.forecast(model, series[5], times[5], origin=5.0, end=25.0, ax=right)
-right.set_ylabel("thousands")
+years = np.linspace(0, 30, 600)
+truth = solve_ivp(rates, (0, 30), starts[5], t_eval=years, rtol=1e-8).y
+ocdl.plot.phase_portrait(model, pd.concat(series[:5]), trajectories=model.simulate(start, years), ax=left)
+ocdl.plot.forecast(model, series[5], times[5], end=30.0, ax=right)
+right.plot(years, truth.T, "--", color="0.3", linewidth=0.8)
+right.axvline(9, color="0.5", linewidth=0.8, linestyle=":")
+right.set(xlabel="year", ylabel="thousands")
 if len(sys.argv) > 1:  # a folder for the picture
     figure.savefig(Path(sys.argv[1]) / "dynamics_predator_prey.png", dpi=110)
 else:

@@ -120,6 +120,7 @@ def phase_portrait(
     >>> drawn
     <PhasePortrait: 100 arrows, 1 trajectory>
     """
+    derivative = _derivative(model, inputs)
     series = None if X is None else read_series(X, 1.0)
     observed = [] if series is None else [to_components(model, one.values) for one in series.members]
     lines = [] if trajectories is None else validate_trajectories(trajectories)
@@ -135,7 +136,6 @@ def phase_portrait(
     resolution = validation.integer(resolution, "resolution", minimum=2)
     legend = validation.boolean(legend, "legend")
     names = getattr(model, "state_names_", None)
-    derivative = _derivative(model, inputs)
     centre = _middle(points) if at is None else _validate_state(at, width)
     ax = get_axes(ax)
     grid, cell = _make_grid(points[:, pair], resolution)
