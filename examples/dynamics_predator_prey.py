@@ -3,7 +3,7 @@ Predator and prey, with uncertainty
 ===================================
 
 Counts of two species are rare, noisy and incomplete. An ensemble of polynomial models finds the equations of Lotka and
-Volterra in them, and says by a band how far its forecast can be trusted.
+Volterra in them, and forecasts three times as long as any region was observed.
 """
 
 import sys
@@ -45,7 +45,8 @@ print(f"R^2 of the trajectory of a new region: {model.score(series[5:], times[5:
 
 # %%
 # The new region: its state is computed from the nine years of observations, all after the dotted line is a forecast.
-# The dashed line is what will happen.
+# The dashed line is what will happen. The narrow band is where the models differ; it does not contain the error of the
+# state that all of them start from.
 figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.6), layout="constrained", width_ratios=(1, 1.5))
 start = model.initial_state(series[5], times[5])
 years = np.linspace(0, 30, 600)
