@@ -17,7 +17,7 @@ Mask = NDArray[np.bool_]
 
 POINTS_PER_INTERVAL = 3  # where derivatives are compared
 MAX_POINTS = 5000
-SLOPE = 1.5  # of the random hidden units of an mlp, whose centres are points of the data
+SLOPE = 0.7  # of the random hidden units of an mlp, whose centres are points of the data
 SPREAD = 0.3  # of these centres
 
 
