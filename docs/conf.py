@@ -131,5 +131,14 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-WITHOUT_CHILDREN = ("changelog", "coming_from", "command_line", "extending", "getting_started", "index", "playground")
+WITHOUT_CHILDREN = (
+    "changelog",
+    "coming_from",
+    "command_line",
+    "dynamics_elsewhere",
+    "extending",
+    "getting_started",
+    "index",
+    "playground",
+)
 html_sidebars = {page: [] for page in WITHOUT_CHILDREN}

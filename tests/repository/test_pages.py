@@ -17,7 +17,7 @@ CELL, SESSION = "{code-cell} ipython3", "{code-block} pycon"
 FENCE = re.compile(r"^```(python|\{code-cell\} ipython3|\{code-block\} pycon)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 OPTIONS = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)  # of a cell
 OF_EXTRAS = re.compile(
-    r"^(?:import|from) (torch|torchdiffeq|jax|optax|diffrax|onnxruntime|skl2onnx|mpi4py|pyarrow)\b", re.M
+    r"^(?:import|from) (torch|torchdiffeq|jax|optax|diffrax|pysindy|onnxruntime|skl2onnx|mpi4py|pyarrow)\b", re.M
 )
 
 

@@ -14,7 +14,20 @@ import ocdl
 from ocdl import _core
 from ocdl.base.memory import format_bytes
 from ocdl.base.names import suggestion
-from ocdl.cli import demo, export, info, inspect, playground, predict, reproduce, score, selftest, train
+from ocdl.cli import (
+    demo,
+    dynamics,
+    export,
+    info,
+    inspect,
+    playground,
+    predict,
+    reproduce,
+    score,
+    selftest,
+    simulate,
+    train,
+)
 from ocdl.cli._help import HelpFormatter
 from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._limit import require_room
@@ -24,7 +37,7 @@ from ocdl.tables.frame import TableError
 
 __all__ = ["main"]
 
-COMMANDS = (demo, playground, train, predict, score, inspect, export, reproduce, info, selftest)
+COMMANDS = (demo, playground, train, predict, score, dynamics, simulate, inspect, export, reproduce, info, selftest)
 EXAMPLES = """\
 examples:
   ocdl demo
