@@ -210,6 +210,20 @@ def test_people_can_read_it(page: str, width: int, scheme: str, address: str, br
     assert (missing, overflow, violations) == ([], 0, [])
 
 
+def test_no_code_is_cut(site: Path, address: str, browser: Any) -> None:
+    """No block of code on any page is wider than its place in a window of 1280 pixels."""
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    cut = "(blocks) => blocks.filter((block) => block.scrollWidth > block.clientWidth).map((block) => block.innerText)"
+    found = []
+    for path in sorted(site.rglob("*.html")):
+        page = path.relative_to(site).as_posix()
+        if not page.startswith("_") and page != "play.html":
+            tab.goto(f"{address}/{page}")
+            found += [f"{page}: {text}" for text in tab.eval_on_selector_all(".bd-article pre", cut)]
+    tab.close()
+    assert found == []
+
+
 def test_search_finds_a_function(address: str, browser: Any) -> None:
     tab = browser.new_page()
     tab.goto(f"{address}/search.html?q=project_simplex")
