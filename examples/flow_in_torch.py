@@ -106,11 +106,7 @@ centred = states - states.mean(axis=0)
 directions = np.linalg.svd(centred, full_matrices=False)[2][:2]
 for label in (0, 1):
     is_label = labels[held_out].numpy() == label
-    style = {
-        "marker": ocdl.plot.MARKERS[label],
-        "color": ocdl.plot.COLOURS[label],
-        "s": 10,
-    }
+    style = ocdl.plot.style(label) | {"s": 10}
     middle.scatter(*rows[held_out].numpy()[is_label].T, **style)
     points = states[is_label] @ directions.T
     right.scatter(*points.T, **style, label=f"class {label}")

@@ -68,11 +68,7 @@ panels[0].contourf(axis, axis, probability, 10, cmap="PuOr", alpha=0.6)
 panels[0].set(title="probabilities in onnxruntime", aspect="equal")
 layers = [0, net.n_layers - 2, net.n_layers]
 for label in (0, 1):
-    style = {
-        "marker": ocdl.plot.MARKERS[label],
-        "color": ocdl.plot.COLOURS[label],
-        "s": 6,
-    }
+    style = ocdl.plot.style(label) | {"s": 6}
     panels[0].scatter(*X[y == label].T, **style)
     for panel, layer in zip(panels[1:], layers, strict=True):
         panel.scatter(*states[layer][y == label, :2].T, **style)

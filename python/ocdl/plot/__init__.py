@@ -11,16 +11,21 @@ from ocdl.plot._certificate import Panels, certificate
 from ocdl.plot._compare import compare
 from ocdl.plot._curves import Curves, accuracy, history, score
 from ocdl.plot._data import data
+from ocdl.plot._fit import Fit
+from ocdl.plot._flow import FlowPanel, flow
 from ocdl.plot._images import images
 from ocdl.plot._prediction import prediction
 from ocdl.plot._scene import Scene
 from ocdl.plot._snapshots import snapshots
+from ocdl.plot._style import style
 from ocdl.plot._time_steps import Bars, time_steps
 from ocdl.plot._transformation import transformation
 
 __all__ = [
     "Bars",
     "Curves",
+    "Fit",
+    "FlowPanel",
     "Panels",
     "Scene",
     "accuracy",
@@ -28,11 +33,13 @@ __all__ = [
     "certificate",
     "compare",
     "data",
+    "flow",
     "history",
     "images",
     "prediction",
     "score",
     "snapshots",
+    "style",
     "time_steps",
     "transformation",
 ]
