@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path.insert(0, str(HERE / "_extensions"))
 
+import landing_pictures  # noqa: E402
 import measured  # noqa: E402
 from inventories import write_inventories  # noqa: E402
 
@@ -63,7 +64,7 @@ myst_enable_extensions = [
     "substitution",
 ]
 myst_heading_anchors = 3
-myst_substitutions = measured.numbers()
+myst_substitutions = measured.numbers() | {"version": version}
 nb_execution_mode = "force"
 nb_execution_timeout = 180
 nb_execution_raise_on_error = True
@@ -152,6 +153,9 @@ if BUILT_PAGE.is_file():
     shutil.copyfile(BUILT_PAGE, HERE / "_build" / "extra" / "play.html")
     html_extra_path = ["_build/extra"]
 
+# ---- the two pictures of the start page ----
+landing_pictures.write_pictures(HERE / "_build" / "pictures")
+
 # ---- the look ----
 html_theme = "pydata_sphinx_theme"
 html_title = "ocdl"
@@ -173,11 +177,15 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 WITHOUT_CHILDREN = (
+    "cite",
     "changelog",
     "coming_from",
     "command_line",
+    "exercises",
     "extending",
+    "faq",
     "getting_started",
+    "glossary",
     "index",
     "playground",
 )
