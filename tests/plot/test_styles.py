@@ -1,5 +1,8 @@
 """One thing looks the same in all pictures."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -80,3 +83,9 @@ def test_every_named_style_is_one_of_the_palette() -> None:
         plot.style("tree")
     with pytest.raises(ValueError, match="name must be at least 0, got -1"):
         plot.style(-1)
+
+
+def test_the_playground_has_the_colours_of_the_classes() -> None:
+    palette = Path(__file__).parents[2] / "playground" / "src" / "palette.js"
+    (colours,) = re.findall(r"export const COLOURS = \[(.*)\];", palette.read_text(encoding="utf-8"))
+    assert colours.replace('"', "").split(", ") == list(COLOURS[:6])
