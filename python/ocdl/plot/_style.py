@@ -63,7 +63,7 @@ def style(name: str | int) -> Style:
     Returns
     -------
     dict
-        With the keys "color" and "marker", for `matplotlib.axes.Axes.plot` or ``scatter``.
+        With the keys "color" and "marker", for ``plot`` or ``scatter`` of matplotlib.
 
     Raises
     ------
