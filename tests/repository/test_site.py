@@ -28,7 +28,11 @@ LONGEST = 800  # seconds of the build beside other tests; by itself it takes a t
 LOOKED_AT = (
     "index.html",
     "getting_started.html",
+    "glossary.html",
+    "faq.html",
+    "exercises.html",
     "tutorials/certificates.html",
+    "tutorials/classification.html",
     "theory/adjoint.html",
     "reference/generated/ocdl.Network.html",
     "reference/generated/ocdl.train.html",
@@ -130,6 +134,19 @@ def test_indices_stand_beside_letters_with_accents(site: Path) -> None:
     page = (site / "theory" / "adjoint.html").read_text(encoding="utf-8")
     assert "<msub><mover><mi>a</mi>" in page
     assert "<munderover><mi>" not in page
+
+
+def test_the_start_page_has_outputs_and_pictures_of_measurements(site: Path) -> None:
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert page.count('class="cell_output') >= 3
+    assert re.search(r"largest error of a new swing: 0\.00", page)
+    assert {"speed.png", "exactness.png"} <= {Path(link).name for link in Page(page).links}
+
+
+def test_tutorials_can_be_downloaded(site: Path) -> None:
+    for name in ("classification", "regression", "own_data", "learned_steps", "certificates", "custom_loss"):
+        page = Page((site / "tutorials" / f"{name}.html").read_text(encoding="utf-8"))
+        assert f"{name}.ipynb" in {Path(link).name for link in page.links}, name
 
 
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
