@@ -12,6 +12,8 @@ from ocdl.plot._certificate import Panels, certificate
 from ocdl.plot._compare import compare
 from ocdl.plot._curves import Curves, accuracy, history, score
 from ocdl.plot._data import data
+from ocdl.plot._fit import Fit
+from ocdl.plot._flow import FlowPanel, flow
 from ocdl.plot._forecast import Forecast, forecast
 from ocdl.plot._forecast_error import ForecastError, forecast_error
 from ocdl.plot._images import images
@@ -19,12 +21,15 @@ from ocdl.plot._phase_portrait import PhasePortrait, phase_portrait
 from ocdl.plot._prediction import prediction
 from ocdl.plot._scene import Scene
 from ocdl.plot._snapshots import snapshots
+from ocdl.plot._style import style
 from ocdl.plot._time_steps import Bars, time_steps
 from ocdl.plot._transformation import transformation
 
 __all__ = [
     "Bars",
     "Curves",
+    "Fit",
+    "FlowPanel",
     "Forecast",
     "ForecastError",
     "Panels",
@@ -35,6 +40,7 @@ __all__ = [
     "certificate",
     "compare",
     "data",
+    "flow",
     "forecast",
     "forecast_error",
     "history",
@@ -43,6 +49,7 @@ __all__ = [
     "prediction",
     "score",
     "snapshots",
+    "style",
     "time_steps",
     "transformation",
 ]
