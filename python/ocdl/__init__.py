@@ -25,7 +25,7 @@ from ocdl.model.controls import Controls, Part
 from ocdl.model.initial_states import InitialStates
 from ocdl.model.objective import Objective
 from ocdl.model.observations import Observations
-from ocdl.model.penalties import L1, EvenSteps, GroupL1, Penalty, Tikhonov, TimeSmoothness
+from ocdl.model.penalties import L1, EvenSteps, GroupL1, Kinetic, Penalty, Tikhonov, TimeSmoothness
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau, tableaux
 from ocdl.network import Network, Trajectory
@@ -57,6 +57,7 @@ __all__ = [
     "GroupL1",
     "History",
     "InitialStates",
+    "Kinetic",
     "MinimalPerturbation",
     "ModelFileError",
     "MultilevelResult",

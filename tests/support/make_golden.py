@@ -137,21 +137,23 @@ def write_checkpoint(path: Path) -> dict[str, Any]:
     return {"controls": result.controls.to_vector().tolist(), "loss": result.history.loss.tolist()}
 
 
-def write_classifier(path: Path) -> dict[str, Any]:
+def fit_and_save(estimator: Any, y: Any, path: Path) -> tuple[Any, Any]:
+    """Return the fitted estimator and the rows that it has learned from."""
     X = data()[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ten iterations are few
-        model = CLASSIFIER.fit(X, labels())
+        model = estimator.fit(X, y)
     model.save(path)
+    return model, X
+
+
+def write_classifier(path: Path) -> dict[str, Any]:
+    model, X = fit_and_save(CLASSIFIER, labels(), path)
     return {"inputs": X.tolist(), "outputs": model.predict_proba(X).tolist(), "classes": model.classes_.tolist()}
 
 
 def write_regressor(path: Path) -> dict[str, Any]:
-    X = data()[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ten iterations are few
-        model = REGRESSOR.fit(X, measurements())
-    model.save(path)
+    model, X = fit_and_save(REGRESSOR, measurements(), path)
     return {"inputs": X.tolist(), "outputs": model.predict(X).tolist()}
 
 

@@ -13,7 +13,7 @@ from ocdl.base.randomness import draw_seed
 from ocdl.dynamics.plan import DynamicsPlan, LearnedSystem
 from ocdl.dynamics.series import SeriesSet
 from ocdl.dynamics.system import System
-from ocdl.model.architecture import method_of
+from ocdl.model.tableau import method_of
 
 Floats = NDArray[np.float64]
 FLOAT64 = np.dtype(np.float64)
