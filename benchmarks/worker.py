@@ -1,4 +1,4 @@
-"""A contender in a process of its own, asked for samples over a pipe.
+"""A contender in a separate process, which receives requests for samples over a pipe.
 
 Thread pools, spinning waits and memory of one library thus never touch another, and each process can have its own
 number of threads and its own memory limit.

@@ -18,12 +18,17 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path.insert(0, str(HERE / "_extensions"))
 
+import landing_pictures  # noqa: E402
 import measured  # noqa: E402
 from inventories import write_inventories  # noqa: E402
 
 from ocdl.cli.playground import BUILT_PAGE  # noqa: E402
 
-project, author, copyright = "ocdl", "the ocdl developers", "the ocdl developers"
+project, author, copyright = (
+    "ocdl",
+    "the ocdl developers",
+    "the ocdl developers",
+)
 version = release = ocdl.__version__
 extensions = [
     "sphinx.ext.autodoc",
@@ -41,30 +46,47 @@ extensions = [
     "names_in_docstrings",
     "paper_figures",
 ]
-exclude_patterns = ["_build", "_extensions", "_static", "gallery/*.ipynb", "gallery/*.py"]
+exclude_patterns = [
+    "_build",
+    "_extensions",
+    "_static",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+]
 nitpicky = True
 templates_path = ["_templates"]
 
 # ---- pages in Markdown; those with code cells are run, the three parts of a cell being source, text and pictures ----
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
+myst_enable_extensions = [
+    "colon_fence",
+    "deflist",
+    "dollarmath",
+    "substitution",
+]
 myst_heading_anchors = 3
-myst_substitutions = measured.numbers()
+myst_substitutions = measured.numbers() | {"version": version}
 nb_execution_mode = "force"
 nb_execution_timeout = 180
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 PROFILE = HERE / "_build" / "ipython" / "profile_default"
 PROFILE.mkdir(parents=True, exist_ok=True)
-(PROFILE / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40  # errors only\n", encoding="utf-8")
+(PROFILE / "ipython_kernel_config.py").write_text(
+    "c.IPKernelApp.log_level = 40  # errors only\n", encoding="utf-8"
+)
 os.environ["IPYTHONDIR"] = str(PROFILE.parent)
 
 # ---- the reference: a page for every public name, from its docstring ----
 autosummary_generate = True
 autosummary_imported_members = True
-autodoc_typehints = "none"  # the docstrings say what a parameter may be, in words
+autodoc_typehints = (
+    "none"  # the docstrings say what a parameter may be, in words
+)
 autodoc_member_order = "groupwise"
 toc_object_entries_show_parents = "hide"
-autodoc_mock_imports = [name for name in ("jax", "torch") if find_spec(name) is None]
+autodoc_mock_imports = [
+    name for name in ("jax", "torch") if find_spec(name) is None
+]
 default_role = "name"  # `name` in a docstring is a link where it names something public
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -72,20 +94,40 @@ html_show_sourcelink = False
 html_domain_indices = False
 
 # ---- other projects' names: what we link to, from a file of our own, so that nothing is fetched ----
-intersphinx_mapping = write_inventories(HERE / "inventories.toml", HERE / "_build" / "inventories")
+intersphinx_mapping = write_inventories(
+    HERE / "inventories.toml", HERE / "_build" / "inventories"
+)
 
 # ---- the gallery: every example a page; those whose libraries are missing are shown and not run ----
-EXTRAS = ("jax", "mpi4py", "onnxruntime", "optax", "skl2onnx", "torch", "torchdiffeq")
+EXTRAS = (
+    "jax",
+    "mpi4py",
+    "onnxruntime",
+    "optax",
+    "skl2onnx",
+    "torch",
+    "torchdiffeq",
+)
 
 
 def runs_here(script: Path) -> bool:
     """Whether everything that a script imports is installed."""
     text = script.read_text(encoding="utf-8")
-    return all(find_spec(name) for name in EXTRAS if f"import {name}" in text or f"from {name}" in text)
+    return all(
+        find_spec(name)
+        for name in EXTRAS
+        if f"import {name}" in text or f"from {name}" in text
+    )
 
 
-warnings.filterwarnings("ignore", "A worker stopped")  # joblib begins a new one when torch or JAX made it large
-RUNNABLE = "|".join(script.stem for script in sorted((ROOT / "examples").glob("*.py")) if runs_here(script))
+warnings.filterwarnings(
+    "ignore", "A worker stopped"
+)  # joblib begins a new one when torch or JAX made it large
+RUNNABLE = "|".join(
+    script.stem
+    for script in sorted((ROOT / "examples").glob("*.py"))
+    if runs_here(script)
+)
 sphinx_gallery_conf = {
     "examples_dirs": str(ROOT / "examples"),
     "gallery_dirs": "gallery",
@@ -111,6 +153,9 @@ if BUILT_PAGE.is_file():
     shutil.copyfile(BUILT_PAGE, HERE / "_build" / "extra" / "play.html")
     html_extra_path = ["_build/extra"]
 
+# ---- the two pictures of the start page ----
+landing_pictures.write_pictures(HERE / "_build" / "pictures")
+
 # ---- the look ----
 html_theme = "pydata_sphinx_theme"
 html_title = "ocdl"
@@ -131,5 +176,18 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-WITHOUT_CHILDREN = ("changelog", "coming_from", "command_line", "extending", "getting_started", "index", "playground")
+WITHOUT_CHILDREN = (
+    "cite",
+    "changelog",
+    "coming_from",
+    "command_line",
+    "dynamics_elsewhere",
+    "exercises",
+    "extending",
+    "faq",
+    "getting_started",
+    "glossary",
+    "index",
+    "playground",
+)
 html_sidebars = {page: [] for page in WITHOUT_CHILDREN}

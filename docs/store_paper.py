@@ -25,12 +25,23 @@ def store(folders: list[Path]) -> None:
     claims: dict[int, dict[str, object]] = {}
     for folder in folders:
         for picture in sorted(folder.glob("figures/*.png")):
-            small = Image.open(picture).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+            small = (
+                Image.open(picture)
+                .convert("RGB")
+                .quantize(COLOURS, dither=Image.Dither.NONE)
+            )
             small.save(STORED / picture.name, optimize=True)
-        found = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
+        found = json.loads(
+            (folder / "claims.json").read_text(encoding="utf-8")
+        )
         for claim in found["claims"]:
-            if claim["number"] not in claims or claims[claim["number"]]["verdict"] == "not evaluated":
-                claims[claim["number"]] = claim | {"seeds": found["seeds"]}
+            if (
+                claim["number"] not in claims
+                or claims[claim["number"]]["verdict"] == "not evaluated"
+            ):
+                claims[claim["number"]] = claim | {
+                    "seeds": found["seeds"]
+                }
     text = json.dumps({"claims": list(claims.values())}, indent=1)
     (STORED / "claims.json").write_text(text + "\n", encoding="utf-8")
 

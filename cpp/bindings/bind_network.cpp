@@ -121,7 +121,7 @@ py::dict bound_activations() {
   py::dict table;
   for (const ActivationTraits& traits : activations)
     table[py::str(traits.name.data(), traits.name.size())] =
-        py::make_tuple(traits.steepest, traits.kinked, traits.flat_beyond);
+        py::make_tuple(traits.steepest, traits.kinked, traits.flat_beyond, traits.increasing);
   return table;
 }
 
@@ -131,8 +131,8 @@ py::dict bound_fields() {
   py::dict table;
   for (const FieldTraits& traits : fields)
     table[py::str(traits.name.data(), traits.name.size())] =
-        py::make_tuple(traits.is_dense ? "dense" : traits.name, traits.needs_even_dim, traits.required_option,
-                       traits.takes_inputs);
+        py::make_tuple(traits.is_dense ? "dense" : traits.name, traits.needs_even_dim, traits.option,
+                       traits.requires_option, traits.takes_inputs);
   return table;
 }
 

@@ -61,10 +61,14 @@ Penalty make_penalty(const PenaltySettings& settings) {
   return *made;
 }
 
+/// The penalty of the trajectories, which is a cost of the samples.
+constexpr const char* kinetic_name = "kinetic";
+
 /// name -> whether it is nonsmooth where a control is 0.
 py::dict bound_penalties() {
   py::dict table;
   for_each_penalty([&](const auto& penalty) { table[text(penalty.name)] = penalty.nonsmooth; });
+  table[kinetic_name] = false;
   return table;
 }
 
@@ -72,7 +76,10 @@ Objective make_objective(std::string_view loss, const std::map<std::string, doub
                          const std::vector<PenaltySettings>& penalties) {
   Objective objective{make_loss(loss, parameters), mean, {}};
   for (const PenaltySettings& settings : penalties)
-    objective.regulariser.penalties.push_back(make_penalty(settings));
+    if (std::get<0>(settings) == kinetic_name)
+      objective.kinetic += std::get<1>(settings);
+    else
+      objective.regulariser.penalties.push_back(make_penalty(settings));
   return objective;
 }
 

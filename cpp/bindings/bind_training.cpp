@@ -193,12 +193,19 @@ template <class T>
 std::unique_ptr<AnyTraining> make_training(const Network& net, const std::shared_ptr<AnyEvaluator>& evaluator,
                                            const Given<T>& u, const BoundMethod& method,
                                            const std::vector<std::string>& frozen, bool simplex,
-                                           double tolerance, double relative_decrease, double seconds,
+                                           const std::vector<double>& singular_value_bounds, double tolerance,
+                                           double relative_decrease, double seconds,
                                            const Objective& objective) {
   Constraints constraints{.frozen = {}, .simplex = simplex ? net.steps() : Range{0, 0}, .total = net.horizon};
   for (const Part& part : net.parts)
     if (std::find(frozen.begin(), frozen.end(), part.name) != frozen.end())
       constraints.frozen.push_back(part.range);
+  const std::vector<Index>& shape = net.parts[0].shape;  // of K
+  const Index rows = shape[shape.size() - 2], cols = shape.back();
+  for (std::size_t set = 0; set < singular_value_bounds.size(); ++set)
+    for (Index i = 0; i < net.control_stages; ++i)
+      constraints.matrices.push_back(
+          {(Index(set) * net.control_stages + i) * rows * cols, rows, cols, singular_value_bounds[set]});
   NonsmoothPenalty penalty;
   if (is_proximal(method.options))
     penalty = nonsmooth_penalty(net, objective.regulariser, constraints.frozen);
@@ -209,8 +216,8 @@ std::unique_ptr<AnyTraining> make_training(const Network& net, const std::shared
 template <class T>
 void bind_start(py::module_& m) {
   m.def("make_training", &make_training<T>, py::arg("net"), py::arg("evaluator"), py::arg("u"),
-        py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("tolerance"),
-        py::arg("relative_decrease"), py::arg("seconds"), py::arg("objective"));
+        py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("singular_value_bounds"),
+        py::arg("tolerance"), py::arg("relative_decrease"), py::arg("seconds"), py::arg("objective"));
 }
 
 }  // namespace

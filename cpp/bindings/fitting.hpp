@@ -108,6 +108,7 @@ template <class T>
 bool are_usable(const Network& net, const Objective& objective, const Data<T>& data) {
   constexpr T highest = std::numeric_limits<T>::max();
   if (!all_finite(data.X.data, data.samples * data.X.width)) return false;
+  if (objective.kinetic > 0 && !(net.residual && net.tableau.b().minCoeff() >= 0)) return false;
   if (data.targets.labels) {
     const std::int64_t last = std::max<Index>(net.outputs - 1, 1);
     if (!all_within<std::int64_t>(data.targets.labels, data.samples, 0, last)) return false;

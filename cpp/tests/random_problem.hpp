@@ -85,7 +85,7 @@ class Draw {
     auto field =
         residual ? static_cast<FieldKind>(whole(0, static_cast<Index>(fields.size()) - 1)) : FieldKind::dense;
     if (traits_of(field).needs_even_dim && dim % 2) field = FieldKind::dense;
-    const std::string_view option = traits_of(field).required_option;
+    const std::string_view option = traits_of(field).option;
     std::vector<Index> layer_sets;
     if (coin(0.3)) {
       const Index sets = whole(1, layers);

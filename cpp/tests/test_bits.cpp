@@ -121,7 +121,7 @@ std::uint64_t training(const Problem<double>& p, const MethodOptions& method, bo
 
 Network network(Index dim, const std::string& tableau, Activation activation, FieldKind field, bool shared,
                 std::vector<Index> layer_sets = {}) {
-  const std::string_view option = traits_of(field).required_option;
+  const std::string_view option = traits_of(field).requires_option ? traits_of(field).option : "";
   return Network({.features = dim,
                   .dim = dim,
                   .layers = 5,

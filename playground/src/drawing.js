@@ -47,7 +47,7 @@ export class Drawing {
 
   /** @param {number} target */
   #brush(target) {
-    const names = ["orange", "blue", "green"];
+    const names = ["blue", "red", "green"];
     const input = element("input", { type: "radio", name: "brush", value: String(target) });
     input.checked = target === 0;
     input.addEventListener("change", () => (this.brush = target));

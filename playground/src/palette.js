@@ -1,20 +1,20 @@
-// Colours that colour-blind people can tell apart (Okabe and Ito 2008), one for each class.
+// The colours of the classes, those of plot/_style.py, which readers with any kind of colour vision can distinguish.
 
-export const COLOURS = ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+export const COLOURS = ["#0f4c91", "#e0472f", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 
 /** @type {Record<string, [number, number, number][]>} the same as numbers, softer where they fill the plane */
 const FILLS = {
   light: [
-    [243, 178, 122],
-    [133, 184, 222],
+    [140, 170, 208],
+    [240, 166, 153],
     [138, 205, 182],
     [229, 190, 212],
     [244, 214, 143],
     [172, 216, 242],
   ],
   dark: [
-    [128, 62, 14],
-    [18, 72, 110],
+    [16, 58, 110],
+    [132, 46, 32],
     [12, 92, 70],
     [118, 66, 96],
     [125, 92, 18],

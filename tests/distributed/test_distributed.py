@@ -114,7 +114,7 @@ def test_shared_times_are_the_same_on_all_ranks() -> None:
     settings = {"optimiser": "lbfgs", "loss": "huber", "own": False, "distribution": "equal"}
     done = launch(2, "with_observations", scaled=1, **settings)
     assert done.code != 0
-    assert "the ranks were not called alike: the observations of y is" in done.err
+    assert "the ranks have different arguments: the observations of y is" in done.err
 
 
 # ---- faults ----

@@ -281,7 +281,7 @@ def test_snapshots_show_the_states_after_the_layers(dim: int, classes: int, own_
     X, y = make_points(dim, classes)
     fig = None if own_figure else make_figure()
     scenes = plot.snapshots(make_network(dim, classes), X, y, layers=5, resolution=20, fig=fig)
-    assert [scene.ax.get_title() for scene in scenes] == [f"layer {j}" for j in (0, 2, 4, 6, 8)]
+    assert [scene.ax.get_title() for scene in scenes] == ["layer 0, data", *(f"layer {j}" for j in (2, 4, 6, 8))]
     assert [scene.background is not None for scene in scenes] == [False] * 4 + [True]
     assert all(drawn_points(scene) == SAMPLES for scene in scenes)
     assert len({scene.ax.get_xlim() for scene in scenes}) == 1
@@ -296,7 +296,7 @@ def test_snapshots_show_the_states_after_the_layers(dim: int, classes: int, own_
 def test_snapshots_of_selected_layers_with_separate_limits() -> None:
     X, y = make_points(2, 2)
     scenes = plot.snapshots(make_network(2, 2), X, y, layers=[0, 3], same_limits=False, resolution=20)
-    assert [scene.ax.get_title() for scene in scenes] == ["layer 0", "layer 3"]
+    assert [scene.ax.get_title() for scene in scenes] == ["layer 0, data", "layer 3"]
     assert scenes[0].ax.get_xlim() != scenes[1].ax.get_xlim()
     assert len(plot.snapshots(make_network(2, 2), X, y, layers=100, resolution=20)) == 9
 

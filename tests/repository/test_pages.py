@@ -17,7 +17,7 @@ CELL, SESSION = "{code-cell} ipython3", "{code-block} pycon"
 FENCE = re.compile(r"^```(python|\{code-cell\} ipython3|\{code-block\} pycon)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 OPTIONS = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)  # of a cell
 OF_EXTRAS = re.compile(
-    r"^(?:import|from) (torch|torchdiffeq|jax|optax|diffrax|onnxruntime|skl2onnx|mpi4py|pyarrow)\b", re.M
+    r"^(?:import|from) (torch|torchdiffeq|jax|optax|diffrax|pysindy|onnxruntime|skl2onnx|mpi4py|pyarrow)\b", re.M
 )
 
 
@@ -90,9 +90,9 @@ def test_claims_are_counted_alike_wherever_they_are_told() -> None:
     claims = json.loads((DOCS / "paper" / "claims.json").read_text(encoding="utf-8"))["claims"]
     text = (DOCS / "reproduction.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+)\. [^|]+\| (\w+) \| (\d+) of (\d+) \|", text, re.MULTILINE)
-    told = [(int(number), int(holds), int(cases), verdict) for number, verdict, holds, cases in rows]
+    reported = [(int(number), int(holds), int(cases), verdict) for number, verdict, holds, cases in rows]
     counted = [(c["number"], sum(case["holds"] for case in c["cases"]), len(c["cases"]), c["verdict"]) for c in claims]
-    assert told == counted
+    assert reported == counted
     assert [claim["holds_in"] for claim in claims] == [holds for _, holds, _, _ in counted]
     seeds = re.search(r"--seeds (\d+)", text)
     assert seeds
@@ -118,6 +118,30 @@ def test_every_example_script_is_a_page_of_the_gallery() -> None:
         title = re.match(r'"""\n(.+)\n(=+)\n\n', script.read_text(encoding="utf-8"))
         assert title, f"{script.name} does not begin with a title, underlined"
         assert len(title.group(1)) == len(title.group(2)), script.name
+
+
+CODE = re.compile(
+    r"^```(python|bash|\{code-cell\} ipython3|\{code-block\} pycon)\n(.*?)^```$", re.DOTALL | re.MULTILINE
+)
+COLUMNS = 72  # of code, which the site has room for beside its menus
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_code_of_a_page_fits_beside_its_menus(page: Path) -> None:
+    """Output may be longer, as it is wrapped."""
+    long = []
+    for kind, block in CODE.findall(page.read_text(encoding="utf-8")):
+        is_code = re.compile(r">>> |\.\.\. " if kind == SESSION else "")
+        lines = OPTIONS.sub("", block).splitlines()
+        long += [line for line in lines if len(line) > COLUMNS and is_code.match(line)]
+    assert long == []
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda script: script.stem)
+def test_code_of_an_example_fits_beside_the_menus(script: Path) -> None:
+    """Comments and the first docstring become paragraphs."""
+    _, _, code = script.read_text(encoding="utf-8").split('"""', 2)
+    assert [line for line in code.splitlines() if len(line) > COLUMNS and not line.startswith("#")] == []
 
 
 def examples(kind: str) -> list[Any]:

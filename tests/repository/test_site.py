@@ -28,7 +28,11 @@ LONGEST = 800  # seconds of the build beside other tests; by itself it takes a t
 LOOKED_AT = (
     "index.html",
     "getting_started.html",
+    "glossary.html",
+    "faq.html",
+    "exercises.html",
     "tutorials/certificates.html",
+    "tutorials/classification.html",
     "theory/adjoint.html",
     "reference/generated/ocdl.Network.html",
     "reference/generated/ocdl.train.html",
@@ -66,8 +70,8 @@ def site() -> Path:
 
 def build() -> None:
     """Build the site, as ``make docs`` does; a proxy that leads nowhere stands for the network."""
-    for made in ("_build", "gallery", "reference/generated"):
-        shutil.rmtree(DOCS / made, ignore_errors=True)
+    for folder in ("_build", "gallery", "reference/generated"):
+        shutil.rmtree(DOCS / folder, ignore_errors=True)
     nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-j", "2"]
@@ -132,6 +136,19 @@ def test_indices_stand_beside_letters_with_accents(site: Path) -> None:
     assert "<munderover><mi>" not in page
 
 
+def test_the_start_page_has_outputs_and_pictures_of_measurements(site: Path) -> None:
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert page.count('class="cell_output') >= 3
+    assert re.search(r"largest error of a new swing: 0\.00", page)
+    assert {"speed.png", "exactness.png"} <= {Path(link).name for link in Page(page).links}
+
+
+def test_tutorials_can_be_downloaded(site: Path) -> None:
+    for name in ("classification", "regression", "own_data", "learned_steps", "certificates", "custom_loss"):
+        page = Page((site / "tutorials" / f"{name}.html").read_text(encoding="utf-8"))
+        assert f"{name}.ipynb" in {Path(link).name for link in page.links}, name
+
+
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     fetched = re.compile(
         r"<(?:script|img|iframe)[^>]+src=\"(https?:)?//|<link[^>]+rel=\"stylesheet\"[^>]+href=\"https?:"
@@ -145,9 +162,9 @@ def test_every_public_name_has_a_page(site: Path) -> None:
     public = [f"ocdl.{name}" for name in ocdl.__all__ if name not in ("datasets", "distributed", "losses", "plot")]
     public += [f"ocdl.datasets.{name}" for name in ocdl.datasets.__all__]
     public += [f"ocdl.plot.{name}" for name in ocdl.plot.__all__]
-    made = {path.stem for path in (site / "reference" / "generated").glob("*.html")}
-    assert set(public) - made == set()
-    assert {"ocdl.torch.OCDLayer", "ocdl.jax.flow"} <= made
+    pages = {path.stem for path in (site / "reference" / "generated").glob("*.html")}
+    assert set(public) - pages == set()
+    assert {"ocdl.torch.OCDLayer", "ocdl.jax.flow"} <= pages
 
 
 def test_every_example_is_a_page_with_its_pictures(site: Path) -> None:
@@ -208,6 +225,20 @@ def test_people_can_read_it(page: str, width: int, scheme: str, address: str, br
     violations = [actual["id"] for actual in Axe().run(tab).response["violations"]]
     context.close()
     assert (missing, overflow, violations) == ([], 0, [])
+
+
+def test_no_code_is_cut(site: Path, address: str, browser: Any) -> None:
+    """No block of code on any page is wider than its place in a window of 1280 pixels."""
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    cut = "(blocks) => blocks.filter((block) => block.scrollWidth > block.clientWidth).map((block) => block.innerText)"
+    found = []
+    for path in sorted(site.rglob("*.html")):
+        page = path.relative_to(site).as_posix()
+        if not page.startswith("_") and page != "play.html":
+            tab.goto(f"{address}/{page}")
+            found += [f"{page}: {text}" for text in tab.eval_on_selector_all(".bd-article pre", cut)]
+    tab.close()
+    assert found == []
 
 
 def test_search_finds_a_function(address: str, browser: Any) -> None:

@@ -128,9 +128,9 @@ def bits(
                 ocdl.set_num_threads(count)
                 _core.insist_on_threads(True)
                 mine = trained(p, OPTIMISERS[name], distribution, comm, validated=True, max_iter=max_iter)
-                everybody = comm.gather(mine if comm.rank else mine["returned"])
+                gathered = comm.gather(mine if comm.rank else mine["returned"])
                 if comm.rank == 0:
-                    assert set(everybody) == {mine["returned"]}, "the ranks return different things"
+                    assert set(gathered) == {mine["returned"]}, "the ranks return different things"
                     actual[f"{name}, {distribution}, {count}"] = mine
     return actual
 
@@ -223,7 +223,7 @@ def with_inputs(comm: Any, optimiser: str, distribution: str) -> str:
 
 
 def failing(comm: Any, how: str, rank: int, timeout: float = 60.0, checkpoint: str | None = None) -> Any:
-    """A long training in which something happens to one rank; what it raised and when is written to stderr."""
+    """A long training in which one rank fails; what it raised, and when, is written to stderr."""
     p, is_it = problem(weighted=False), comm.rank == rank
     more: dict[str, Any] = {"max_iter": 10**6}
     optimiser: Any = ocdl.GradientDescent(1e-3)
@@ -270,7 +270,7 @@ def failing(comm: Any, how: str, rank: int, timeout: float = 60.0, checkpoint: s
     try:
         result = train(p, optimiser, comm=communicator, **more)
     except BaseException as error:
-        # In one piece, because the ranks write to one place; and nobody ends before all have, as a launcher then kills.
+        # In one call, because the ranks write to one file. If a rank ends first, the launcher kills the rest.
         os.write(2, f"\nrank {comm.rank}: {type(error).__name__}: {error}\n".encode())
         if not isinstance(error, TimeoutError):
             comm.Barrier()
@@ -290,7 +290,7 @@ def _refuse(state: ocdl.TrainingState) -> None:
 
 
 def resumed(comm: Any, checkpoint: str, max_iter: int) -> Any:
-    """Go on from a checkpoint; the first rank alone knows where it is."""
+    """Continue from a checkpoint, whose path only the first rank has."""
     p = problem(weighted=False)
     given = resume_copy(checkpoint) if comm.rank == 0 else None
     result = train(p, ocdl.GradientDescent(1e-3), comm=comm, max_iter=max_iter, checkpoint=given)

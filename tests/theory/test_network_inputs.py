@@ -29,7 +29,7 @@ def network(
 
 
 def samples_of(net: Network, samples: int = 9, seed: int = 0) -> tuple[ocdl.Controls, Array, Array, Array]:
-    """Tame controls, X, inputs and targets."""
+    """Controls of moderate size, X, inputs and targets."""
     rng = np.random.default_rng(seed)
     u = net.from_vector((0.05 if net.degree == 2 else 0.2) * rng.normal(size=net.n_controls))
     u.h[...] = rng.uniform(0.5, 1.5, net.n_layers) / net.n_layers
@@ -50,10 +50,10 @@ def test_the_flow_follows_the_formula(tableau: str, field: str, hold: str) -> No
         u, X, inputs, _ = samples_of(net)
         parts = [u.parts()[part.name][list(net.layer_sets) if part.role == "field" else ...] for part in net.parts]
         expected = reference.states(net, np.concatenate([part.ravel() for part in parts]), X, inputs)
-        found = net.forward(u, X, inputs=inputs)
-        np.testing.assert_allclose(found.states, expected, rtol=0, atol=1e-13)
-        np.testing.assert_array_equal(net.predict(u, X, inputs=inputs), found.outputs)
-        np.testing.assert_array_equal(net.final_state(u, X, inputs=inputs), found.states[-1])
+        result = net.forward(u, X, inputs=inputs)
+        np.testing.assert_allclose(result.states, expected, rtol=0, atol=1e-13)
+        np.testing.assert_array_equal(net.predict(u, X, inputs=inputs), result.outputs)
+        np.testing.assert_array_equal(net.final_state(u, X, inputs=inputs), result.states[-1])
 
 
 @pytest.mark.parametrize("hold", HOLDS)

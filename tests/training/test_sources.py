@@ -1,4 +1,4 @@
-"""Files and arrays as sources: the rows that they hold, and what is said where they are damaged."""
+"""Files and arrays as sources: the rows that they hold, and the errors where they are damaged."""
 
 from pathlib import Path
 from typing import Any

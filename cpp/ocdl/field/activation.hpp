@@ -24,6 +24,7 @@ struct ActivationTraits {
   bool kinked = false;  ///< sigma' jumps at 0
   double flat_beyond =
       std::numeric_limits<double>::infinity();  ///< |z| where sigma is flat: sigma' < 0.002 of its largest
+  bool increasing = true;
 };
 
 /// In the order of the enumeration.
@@ -33,7 +34,7 @@ inline constexpr auto activations = std::to_array<ActivationTraits>({
     {"softplus", 1},
     {"relu", 1, true},
     {"leaky_relu", 1, true},
-    {"sin", 1},
+    {"sin", 1, false, std::numeric_limits<double>::infinity(), false},
     {"identity", 1},
 });
 

@@ -14,7 +14,8 @@ template <class T>
 class Dense {
  public:
   static constexpr std::string_view name = "dense";
-  static constexpr std::string_view required_option = "";
+  static constexpr std::string_view option = "";
+  static constexpr bool requires_option = false;
   static constexpr bool needs_even_dim = false;
   static constexpr bool takes_inputs = false;
   static constexpr bool needs_scratch_forward = false;

@@ -7,7 +7,8 @@ namespace ocdl {
 /// What is known of a vector field beside its functions.
 struct FieldTraits {
   std::string_view name;
-  std::string_view required_option;  ///< "width", "degree" or ""
+  std::string_view option;  ///< "width", "degree" or ""
+  bool requires_option;
   bool needs_even_dim;
   bool takes_inputs;
   bool is_mapped;  ///< its controls are mapped before a sweep, and gradients after it
@@ -26,8 +27,9 @@ concept FusesAdjoint = requires(const F& field) { field.fused_sums_size(); };
 
 template <class T, class... F>
 constexpr auto traits_of(std::variant<F...>*) {
-  return std::to_array<FieldTraits>({{F::name, F::required_option, F::needs_even_dim, F::takes_inputs,
-                                      MapsControls<F, T>, std::derived_from<F, Dense<T>>}...});
+  return std::to_array<FieldTraits>(
+      {{F::name, F::option, F::requires_option, F::needs_even_dim, F::takes_inputs, MapsControls<F, T>,
+        std::derived_from<F, Dense<T>>}...});
 }
 
 }  // namespace detail

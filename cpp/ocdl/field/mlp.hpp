@@ -15,7 +15,8 @@ template <class T>
 class Mlp {
  public:
   static constexpr std::string_view name = "mlp";
-  static constexpr std::string_view required_option = "width";
+  static constexpr std::string_view option = "width";
+  static constexpr bool requires_option = true;
   static constexpr bool needs_even_dim = false;
   static constexpr bool takes_inputs = true;
   static constexpr bool needs_scratch_forward = false;

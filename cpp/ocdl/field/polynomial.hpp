@@ -14,7 +14,8 @@ template <class T>
 class Polynomial {
  public:
   static constexpr std::string_view name = "polynomial";
-  static constexpr std::string_view required_option = "degree";
+  static constexpr std::string_view option = "degree";
+  static constexpr bool requires_option = true;
   static constexpr bool needs_even_dim = false;
   static constexpr bool takes_inputs = true;
   static constexpr bool needs_scratch_forward = false;

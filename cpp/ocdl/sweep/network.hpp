@@ -194,8 +194,8 @@ struct Network : NetworkOptions {
       shape.insert(shape.end(), part.shape.begin(), part.shape.end());
       add(part.name, Role::field, axes, shape);
       parts.back().multiplies_states = part.multiplies_states;
-      const Range place = parts.back().range;
-      field_sets.push_back({place.begin, (place.end - place.begin) / (sets * control_stages)});
+      const Range range = parts.back().range;
+      field_sets.push_back({range.begin, range.size() / (sets * control_stages)});
     }
     add("h", Role::steps, {"layers"}, {residual ? layers : 0});
     add("W", Role::readout, {"outputs", "dim"}, {outputs, dim});

@@ -43,10 +43,10 @@ class Convergence(NamedTuple):
     >>> import numpy as np, ocdl
     >>> net = ocdl.Network(2, 10)
     >>> report = net.certify(net.init(random_state=0), np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1])
-    >>> found = report.convergence
-    >>> isinstance(found, ocdl.Convergence), len(found.layers) == len(found.differences), found.reason
+    >>> result = report.convergence
+    >>> isinstance(result, ocdl.Convergence), len(result.layers) == len(result.differences), result.reason
     (True, True, '')
-    >>> round(found.order)
+    >>> round(result.order)
     1
     """
 

@@ -13,7 +13,7 @@ from ocdl.data.prefetcher import RowRanges
 from ocdl.data.row_source import Rows
 from ocdl.model.custom_loss import concatenate_rows
 from ocdl.model.objective import Objective
-from ocdl.model.observations import ObservedTargets, validated_targets
+from ocdl.model.observations import ObservedTargets, validate_targets
 from ocdl.network import Network
 
 
@@ -53,7 +53,7 @@ class CheckedRows:
         rows = net._samples(net._joined(X, inputs))
         if len(rows) != count:
             raise ValueError(f"X must have {count} rows, got {len(rows)}")
-        targets = validated_targets(net, self._objective._loss, y, count, self._h)
+        targets = validate_targets(net, self._objective._loss, y, count, self._h)
         self._require_same_times(targets)
         weights = validation.weights(sample_weight, count, net.dtype, are_all=False)
         if self.is_weighted is None:

@@ -114,10 +114,10 @@ class SourceData(Data):
     def _poll(self, ranges: RowRanges, following: RowRanges) -> Samples | None:
         """Return rows to the core, which counts from the first row of this rank; None if they are not read yet."""
         self._current = None  # frees its memory for the next rows
-        self._current = self._prefetcher.poll(self._shifted(ranges), self._shifted(following))
+        self._current = self._prefetcher.poll(self._global_ranges(ranges), self._global_ranges(following))
         return self._current
 
-    def _shifted(self, ranges: RowRanges) -> RowRanges:
+    def _global_ranges(self, ranges: RowRanges) -> RowRanges:
         return tuple((self.first_row + i, self.first_row + j) for i, j in ranges)
 
     def _evaluate_custom_loss(

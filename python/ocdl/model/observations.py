@@ -211,7 +211,7 @@ class ObservedTargets:
         return b"own" if self.shared_times is None else self.shared_times.tobytes()
 
 
-def validated_targets(net: Architecture, loss: Loss, y: Any, samples: int, h: FloatArray | None = None) -> Any:
+def validate_targets(net: Architecture, loss: Loss, y: Any, samples: int, h: FloatArray | None = None) -> Any:
     """Return the targets of so many samples as the loss takes them, for the steps h; None: those of the horizon."""
     if isinstance(y, Observations):
         return y._targets(net, loss, samples, h)
@@ -240,9 +240,8 @@ def require_times(net: Architecture, times: FloatArray, h: FloatArray | None) ->
     if net.time_steps != "fixed" or not net.residual:
         if last > net.n_layers or not np.array_equal(times, np.round(times)):
             why = "the steps are learned" if net.residual else "there are no time steps"
-            raise ValueError(
-                f"times must be the numbers of layers, 0 to {net.n_layers}, where {why}, got {_first_wrong(net, times)}"
-            )
+            wrong = _find_invalid_time(net, times)
+            raise ValueError(f"times must be the numbers of layers, 0 to {net.n_layers}, where {why}, got {wrong}")
         return
     steps = np.full(net.n_layers, net.horizon / net.n_layers) if h is None else h
     lowest = int(np.argmin(steps))
@@ -253,7 +252,7 @@ def require_times(net: Architecture, times: FloatArray, h: FloatArray | None) ->
         raise ValueError(f"times must lie between 0 and the horizon {end:g}, got {last}")
 
 
-def _first_wrong(net: Architecture, times: FloatArray) -> float:
+def _find_invalid_time(net: Architecture, times: FloatArray) -> float:
     wrong = (times > net.n_layers) | (times != np.round(times))
     return float(times[wrong].flat[0])
 

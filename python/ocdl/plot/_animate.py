@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Callable
@@ -109,7 +110,7 @@ def animate(
         at = interpolate_positions(positions, time)
         for i, points in enumerate(scene.points):
             points.set_offsets(at[numbers == i])
-        title = f"{plane.note}\nlayer {int(time)} of {layers}".strip()
+        title = f"{plane.note}\nlayer {math.ceil(time)} of {layers}".strip()
         return [*scene.points, ax.set_title(title, fontsize="small" if plane.note else "medium")]
 
     moving = show(0.0)

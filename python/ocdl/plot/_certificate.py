@@ -12,10 +12,9 @@ from matplotlib.ticker import MaxNLocator
 from ocdl.analysis.certificate import Certificate
 from ocdl.base.validation import FloatArray
 from ocdl.plot._axes import add_grid, get_figure
-from ocdl.plot._classes import MARKERS, OKABE_ITO
+from ocdl.plot._style import GUIDE, MARKERS, OKABE_ITO
 
 SIZE = (9.0, 6.4)  # inches
-GREY = "0.5"
 APART = 4.0  # factor between a curve and its guide, so that both are visible
 ROUNDOFF = float(np.finfo(np.float64).eps)
 SMALLEST = ROUNDOFF**2  # where 0 is drawn on a logarithmic axis
@@ -100,13 +99,13 @@ def certificate(report: Certificate, *, fig: Figure | SubFigure | None = None) -
 
 def _draw_taylor(ax: Axes, report: Certificate) -> None:
     steps = report.taylor.steps
-    names = ("|J(u+ew) - J(u)|", "|J(u+ew) - J(u) - e<g,w>|")
+    names = (r"$|J(u+\varepsilon w) - J(u)|$", r"$|J(u+\varepsilon w) - J(u) - \varepsilon\langle g,w\rangle|$")
     for i, remainders in enumerate((report.taylor.order0, report.taylor.order1)):
         shown = np.maximum(remainders, SMALLEST)
         ax.loglog(steps, shown, marker=MARKERS[i], color=OKABE_ITO[i], markersize=4, label=names[i])
         _draw_guide(ax, steps, shown[0] * (steps / steps[0]) ** (i + 1), f"slope {i + 1}", ":" if i == 0 else "--")
     ax.set_ylim(shown.min() / 10, 10 * APART * max(report.taylor.order0.max(), SMALLEST))
-    ax.set_xlabel("step size e")
+    ax.set_xlabel(r"step size $\varepsilon$")
     ax.set_title("Taylor remainders")
     ax.legend(frameon=False, fontsize="small", loc="upper left")
 
@@ -114,7 +113,7 @@ def _draw_taylor(ax: Axes, report: Certificate) -> None:
 def _draw_drift(ax: Axes, report: Certificate) -> None:
     shown = np.maximum(report.drift[1:], ROUNDOFF / 8)
     ax.semilogy(np.arange(1, len(report.drift)), shown, "o-", color=OKABE_ITO[0], markersize=4)
-    ax.axhline(report.drift_limit, color=GREY, linestyle="--", linewidth=1)
+    ax.axhline(report.drift_limit, color=GUIDE, linestyle="--", linewidth=1)
     ax.annotate("roundoff", (0.99, report.drift_limit), xycoords=("axes fraction", "data"), ha="right", va="bottom")
     ax.set_ylim(top=10 * max(report.drift_limit, report.drift.max()))
     ax.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1))
@@ -157,7 +156,7 @@ def _draw_order(ax: Axes, report: Certificate) -> None:
 
 def _draw_residuals(ax: Axes, report: Certificate) -> None:
     parts, norms = list(report.residuals), np.array(list(report.residuals.values()))
-    ax.bar(parts, norms, color=[OKABE_ITO[i] for i in range(len(parts))], zorder=3)
+    ax.bar(parts, norms, color=OKABE_ITO[0], zorder=3)
     if norms.any():
         ax.set_yscale("log")
         ax.set_ylim(norms[norms > 0].min() / 10)
@@ -165,4 +164,4 @@ def _draw_residuals(ax: Axes, report: Certificate) -> None:
 
 
 def _draw_guide(ax: Axes, x: FloatArray, y: FloatArray, label: str, style: str) -> None:
-    ax.loglog(x, APART * y, style, color=GREY, linewidth=1, zorder=1, label=label)
+    ax.loglog(x, APART * y, style, color=GUIDE, linewidth=1, zorder=1, label=label)

@@ -1,4 +1,4 @@
-"""Colours and markers of classes that colour-blind readers and grey print can distinguish."""
+"""The classes of labels, with their colours and markers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ocdl.base.names import pluralise
 from ocdl.base.validation import LabelArray
+from ocdl.plot._style import COLOURS, MARKERS, OKABE_ITO
 
-BLUE, RED = "#0f4c91", "#e0472f"  # the hues of the paper; the blue stays darker in grey
-OKABE_ITO = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")
-COLOURS = (*OKABE_ITO, "#999999", "#882255")  # two more, for ten digits
-MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">")
+__all__ = ["OKABE_ITO", "Classes"]
+
 MAX_CLASSES = len(COLOURS) * len(MARKERS)  # pairs of a colour and a marker: the two numbers have no common factor
 
 
@@ -46,9 +45,7 @@ class Classes:
 
     @property
     def colours(self) -> tuple[str, ...]:
-        """Blue and red as in the paper, from three classes on those of Okabe and Ito."""
-        palette = (BLUE, RED) if len(self) <= 2 else COLOURS
-        return tuple(palette[i % len(palette)] for i in range(len(self)))
+        return tuple(COLOURS[i % len(COLOURS)] for i in range(len(self)))
 
     @property
     def markers(self) -> tuple[str, ...]:

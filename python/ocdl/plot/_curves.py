@@ -14,10 +14,12 @@ from numpy.typing import ArrayLike
 from ocdl.base import validation as checks
 from ocdl.base.validation import FloatArray
 from ocdl.plot._axes import get_axes
-from ocdl.plot._classes import MARKERS, OKABE_ITO
+from ocdl.plot._style import line_styles
 from ocdl.training.history import History
+from ocdl.training.result import Result, Status
 
-Histories = History | Mapping[str, History] | Sequence[History]
+Training = History | Result
+Histories = Training | Mapping[str, Training] | Sequence[Training]
 START = 0.5  # where iteration 0 is drawn on a logarithmic axis
 WIDE = (5.6, 3.8)  # inches
 MARKS = 8  # per curve, to distinguish curves in grey
@@ -60,11 +62,12 @@ def history(
 ) -> Curves:
     """Draw the loss over the iterations on logarithmic axes: training solid, validation dashed.
 
-    The start, iteration 0, stands left of iteration 1.
+    The start, iteration 0, stands left of iteration 1. A star marks the iterate that a training kept, where it ended
+    because the validation loss did not become lower.
 
     Parameters
     ----------
-    histories : History, mapping of names to History, or sequence of History
+    histories : Result, History, mapping of names to these, or sequence of these
         One training or several; those of a sequence are named by their numbers.
     evaluated_only : bool
         Whether to draw the training loss only at iterations with a validation loss.
@@ -91,7 +94,7 @@ def history(
     >>> X, y = ocdl.datasets.make_squares(100, random_state=0)
     >>> net = ocdl.Network(2, 5)
     >>> r = ocdl.train(net, net.init(random_state=0), X, y, max_iter=20, validation=(X, y))
-    >>> curves = ocdl.plot.history({"ResNet": r.history})
+    >>> curves = ocdl.plot.history({"ResNet": r})
     >>> len(curves.training), len(curves.validation)
     (1, 1)
     """
@@ -175,8 +178,12 @@ def accuracy(histories: Histories, *, legend: bool = True, ax: Axes | None = Non
 
 def _name_histories(histories: Histories) -> dict[str, History]:
     """Return the histories by name; the name of a single one is empty."""
-    accepted = "a History, a mapping of names to History or a sequence of History"
-    if isinstance(histories, History):
+    return {name: one.history if isinstance(one, Result) else one for name, one in _name_trainings(histories).items()}
+
+
+def _name_trainings(histories: Histories) -> dict[str, Training]:
+    accepted = "a Result, a History, a mapping of names to these or a sequence of these"
+    if isinstance(histories, Training):
         return {"": histories}
     if isinstance(histories, Mapping):
         by_name = {str(name): one for name, one in histories.items()}
@@ -185,7 +192,7 @@ def _name_histories(histories: Histories) -> dict[str, History]:
     else:
         raise TypeError(f"histories must be {accepted}, got {type(histories).__name__}")
     for name, one in by_name.items():
-        if not isinstance(one, History):
+        if not isinstance(one, Training):
             raise TypeError(f"histories must be {accepted}, got {type(one).__name__} for {name!r}")
     if not by_name:
         raise ValueError(f"histories must be {accepted}, got an empty one")
@@ -200,18 +207,22 @@ def _draw(
     *,
     every_iteration: bool,
 ) -> Curves:
-    by_name = _name_histories(histories)
+    trainings, by_name = _name_trainings(histories), _name_histories(histories)
     legend = checks.boolean(legend, "legend")
     ax = get_axes(ax, WIDE, "constrained")
     training: list[Line2D] = []
     validation: list[Line2D] = []
+    stars: list[Line2D] = []
+    styles = line_styles(by_name)
     for i, ((name, one), (values, val_values)) in enumerate(zip(by_name.items(), courses, strict=True)):
-        colour, marker = OKABE_ITO[i % len(OKABE_ITO)], MARKERS[i % len(MARKERS)] if len(by_name) > 1 else ""
+        colour, marker = styles[i]["color"], styles[i]["marker"] if len(by_name) > 1 else ""
         iterations = np.arange(len(one)) if every_iteration else one.evaluated
         training.append(_draw_line(ax, iterations, values, "-", colour, marker, name or "training"))
         if np.isfinite(val_values).any():
             label = f"{name}, validation" if name else "validation"
             validation.append(_draw_line(ax, one.evaluated, val_values, "--", colour, "", label))
+            if (kept := _find_kept(trainings[name])) is not None:
+                stars += _draw_star(ax, one.evaluated[kept], val_values[kept])
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(_StartLocator())
     ax.xaxis.set_major_formatter(_IterationFormatter())
@@ -220,7 +231,7 @@ def _draw(
     ax.set_xlabel("iteration")
     ax.grid(alpha=0.3)
     if legend:
-        ax.legend(handles=_legend_handles(by_name, training, validation), frameon=False)
+        ax.legend(handles=[*_legend_handles(by_name, training, validation), *stars[:1]], frameon=False)
     return Curves(ax, training, validation)
 
 
@@ -247,6 +258,17 @@ class _IterationFormatter(LogFormatterSciNotation):
             return "0"
         usual = super().__call__(x, pos)
         return f"{x:g}" if usual and x < 10_000 else usual
+
+
+def _find_kept(training: Training) -> int | None:
+    """Return which evaluated iterate early stopping has returned: that of the lowest validation loss."""
+    if not isinstance(training, Result) or training.status is not Status.EARLY_STOPPING:
+        return None
+    return int(np.nanargmin(training.history.val_loss))
+
+
+def _draw_star(ax: Axes, iteration: float, value: float) -> list[Line2D]:
+    return ax.plot(max(iteration, START), value, "*", color="black", markersize=11, zorder=5, label="kept")
 
 
 def _draw_line(

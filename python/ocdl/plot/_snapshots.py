@@ -66,7 +66,7 @@ def snapshots(
     >>> net = ocdl.Network(2, 10)
     >>> panels = ocdl.plot.snapshots((net, net.init(random_state=0)), X, y, layers=3)
     >>> [panel.ax.get_title() for panel in panels]
-    ['layer 0', 'layer 5', 'layer 10']
+    ['layer 0, data', 'layer 5', 'layer 10']
     """
     flow = resolve_model(model)
     selected = resolve_layers(layers, flow.network.n_layers)
@@ -87,7 +87,7 @@ def snapshots(
     for i, ax in enumerate(add_grid(fig, rows, columns, len(selected))):
         over_classifier = resolution if selected[i] == flow.network.n_layers else None
         scenes.append(draw_states(ax, flow, plane, states[i], numbers, windows[i], over_classifier))
-        ax.set_title(f"layer {selected[i]}", fontsize="medium")
+        ax.set_title(layer_title(selected[i]), fontsize="medium")
         ax.tick_params(labelsize="x-small", labelleft=i % columns == 0 or not same_limits)
         if plane.dim == 1:
             ax.set_yticks([])
@@ -99,6 +99,11 @@ def snapshots(
             fig.legend(handles=scenes[0].points, loc="outside lower center", ncols=columns, frameon=False)
         )
     return scenes
+
+
+def layer_title(layer: int) -> str:
+    """Return the title of a panel: the layers count from 1, and before the first are the data."""
+    return f"layer {layer}" if layer else "layer 0, data"
 
 
 def resolve_layers(layers: int | Sequence[int], n_layers: int) -> list[int]:

@@ -15,7 +15,7 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray
 from ocdl.model.controls import Controls
 from ocdl.plot._axes import get_axes
-from ocdl.plot._classes import OKABE_ITO
+from ocdl.plot._style import line_styles
 from ocdl.training.history import History
 
 HATCHES = ("", "////", "----", "xxxx", "....", "++++", "||||", "oooo")
@@ -93,6 +93,7 @@ def time_steps(
     width = GROUP / len(values)
     ax.axhline(0, color="0.2", linewidth=0.8, zorder=2)
     drawn = []
+    styles = line_styles(map(str, by_name))
     for i, (name, h) in enumerate(zip(by_name, values, strict=True)):
         x = np.arange(1, len(h) + 1) + (i + 0.5) * width - GROUP / 2
         drawn.append(
@@ -100,7 +101,7 @@ def time_steps(
                 x,
                 h,
                 width,
-                color=OKABE_ITO[i % len(OKABE_ITO)],
+                color=styles[i]["color"],
                 hatch=HATCHES[i % len(HATCHES)],
                 edgecolor="white",
                 linewidth=0.3,
@@ -111,7 +112,7 @@ def time_steps(
     ax.set_xlim(0.4, max(map(len, values)) + 0.6)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1))
     ax.set_xlabel("layer")
-    ax.set_ylabel("time step")
+    ax.set_ylabel("time step $h$")
     if legend and any(by_name):
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(by_name), 4), frameon=False)
     return Bars(ax, drawn)

@@ -5,32 +5,33 @@
 
 namespace ocdl {
 
-/// The vector field f(y, u) = J K^T sigma(K y + b) on planes of samples, with the canonical symplectic matrix
-/// J = (0 I; -I 0) of an even dimension. It is J grad H of H(y) = sum Phi(K y + b), Phi' = sigma, which is
-/// constant along the flow. Its hidden planes are s = sigma(K y + b) and, for some activations, the slope.
+/// The vector field f(y, u) = M K^T sigma(K y + b) on planes of samples, with K of width x dim: M times the
+/// gradient of the potential sum Phi(K y + b), Phi' = sigma. `Map` is M, with M^T = sign M. Its hidden planes
+/// are s = sigma(K y + b) and, for some activations, the slope. Without a width there are dim units.
 ///
 /// Functions are those of `Dense`. The larger ones stay out of line, so that the dense field has the
 /// registers.
-template <class T>
-class Hamiltonian {
+template <class T, class Map>
+class PotentialField {
  public:
-  static constexpr std::string_view name = "hamiltonian";
-  static constexpr std::string_view required_option = "";
-  static constexpr bool needs_even_dim = true;
+  static constexpr std::string_view option = "width";
+  static constexpr bool requires_option = false;
   static constexpr bool takes_inputs = false;
   static constexpr bool needs_scratch_forward = true;
   static constexpr bool needs_state_cotangent = true;
 
-  explicit Hamiltonian(const FieldOptions& options) : dim_(options.dim), activation_(options.activation) {}
+  explicit PotentialField(const FieldOptions& options)
+      : dim_(options.dim), width_(width_of(options)), activation_(options.activation) {}
 
   static std::vector<FieldPart> parts(const FieldOptions& options) {
-    const Index dim = options.dim;
+    const Index dim = options.dim, width = width_of(options);
+    const std::string_view of_units = options.width ? "width" : "dim";
     const Start start{"normal", 1, 1 / std::sqrt(static_cast<double>(dim))};
-    return {{"K", {"dim", "dim"}, {dim, dim}, true, start}, {"b", {"dim"}, {dim}}};
+    return {{"K", {of_units, "dim"}, {width, dim}, true, start}, {"b", {of_units}, {width}}};
   }
-  HiddenPlanes hidden() const { return {dim_, 1 + slope_needs_storage(activation_)}; }
+  HiddenPlanes hidden() const { return {width_, 1 + slope_needs_storage(activation_)}; }
 
-  /// s = sigma(K y + b) and k = J K^T s, and the sum that k completes.
+  /// s = sigma(K y + b) and k = M K^T s, and the sum that k completes.
   [[gnu::noinline]] void evaluate(const StageControls<const T>& u, const Plane<const T>& y,
                                   const StagePlanes<T>& at, const Epilogue<T>& epilogue,
                                   const ThreadSlice<T>& thread, T* scratch) const {
@@ -39,43 +40,43 @@ class Hamiltonian {
     activate(activation_, s_slice.data(), slope(at).slice(thread).data(), s_slice.size());
     transposed_product(K(u), s, at.value, thread, scratch);
     const Plane<T> k = at.value.slice(thread);
-    rotate(T(1), k, k);
+    Map::apply(T(1), k, k);
     epilogue.run(
         0, [&](auto then) { detail::for_packs<T>(k.size(), [&](Index n) { then(n, load(k.data() + n)); }); });
   }
 
-  /// k' = J (K^T (sigma' (K v + dK y + db)) + dK^T s); without a direction du = (dK, db): J K^T sigma' K v.
+  /// k' = M (K^T (sigma' (K v + dK y + db)) + dK^T s); without a direction du = (dK, db): M K^T sigma' K v.
   [[gnu::noinline]] void jvp(const StageControls<const T>& u, const StageControls<const T>& du,
                              const Plane<const T>& y, const StagePlanes<T>& at, const Plane<const T>& v,
                              const Plane<T>& tangent, const TangentPlanes<T>& work,
                              const ThreadSlice<T>& thread, T* scratch) const {
     const Plane<T> s = at.hidden[0], result = tangent.slice(thread);
-    const auto add_work = [&] {
-      for (Index t = 0; t < thread.tiles; ++t)
-        tangent.tile(thread.first + t) += work.state.tile(thread.first + t);
+    const Plane<T> argument = work.hidden[0], argument_slice = argument.slice(thread);
+    const auto add = [&](const Plane<T>& terms, const Plane<T>& sum) {
+      for (Index t = thread.first; t < thread.first + thread.tiles; ++t) sum.tile(t) += terms.tile(t);
     };
-    affine(K(u), nullptr, v, tangent, thread);
+    affine(K(u), nullptr, v, argument, thread);
     if (du) {
-      affine(K(du), b(du), y, work.state, thread);
-      add_work();
+      affine(K(du), b(du), y, work.hidden[1], thread);
+      add(work.hidden[1], argument);
     }
     multiply_by_slope(activation_, s.slice(thread).data(), slope(at).slice(thread).data(), T(1),
-                      result.data(), work.state.slice(thread).data(), result.size());
-    transposed_product(K(u), work.state, tangent, thread, scratch);
+                      argument_slice.data(), argument_slice.data(), argument_slice.size());
+    transposed_product(K(u), argument, tangent, thread, scratch);
     if (du) {
       transposed_product(K(du), s, work.state, thread, scratch);
-      add_work();
+      add(work.state, tangent);
     }
-    rotate(T(1), result, result);
+    Map::apply(T(1), result, result);
   }
 
-  /// With q = h J^T g: delta = sigma' (K q) and eta = K^T delta, h times the transpose of d_y f, applied to
+  /// With q = h M^T g: delta = sigma' (K q) and eta = K^T delta, h times the transpose of d_y f, applied to
   /// g.
   [[gnu::noinline]] void vjp(const StageControls<const T>& u, const StagePlanes<T>& at, T h,
                              LinearCombination<T>& g, const CotangentPlanes<T>& cotangents,
                              const Plane<T>& eta, const ThreadSlice<T>& thread, T* scratch) const {
     const Plane<T> delta = cotangents.hidden.slice(thread);
-    rotate(-h, g.result(), cotangents.state.slice(thread));
+    Map::apply(T(Map::sign) * h, g.result(), cotangents.state.slice(thread));
     affine(K(u), nullptr, cotangents.state, cotangents.hidden, thread);
     multiply_by_slope(activation_, at.hidden[0].slice(thread).data(), slope(at).slice(thread).data(), T(1),
                       delta.data(), delta.data(), delta.size());
@@ -97,28 +98,29 @@ class Hamiltonian {
     ocdl::write_slope<T>(activation_, at.hidden[0].data(), slope(at).data(), out.data(), out.size());
   }
 
-  /// d_y f = J K^T sigma' K of one pack of samples.
+  /// d_y f = M K^T sigma' K of one pack of samples.
   void jacobian(const StageControls<const T>& u, const T* slope, T* out) const {
     const auto matrix = K(u);
     for (Index i = 0; i < dim_; ++i) {
-      const bool upper = i < dim_ / 2;
-      const Index row = upper ? i + dim_ / 2 : i - dim_ / 2;  // of K^T sigma' K, whose sign J may change
+      const auto [row, is_negative] = Map::row(i, dim_);  // of K^T sigma' K
       for (Index k = 0; k < dim_; ++k, out += lanes<T>) {
         Pack<T> sum{};
-        for (Index l = 0; l < dim_; ++l)
+        for (Index l = 0; l < width_; ++l)
           multiply_add(sum, broadcast<T>(matrix(l, row) * matrix(l, k)), load(slope + l * tile_width<T>));
-        store<T>(out, upper ? sum : -sum);
+        store<T>(out, is_negative ? -sum : sum);
       }
     }
   }
 
  private:
-  Index dim_;
+  Index dim_, width_;
   Activation activation_;
+
+  static Index width_of(const FieldOptions& options) { return options.width ? options.width : options.dim; }
 
   template <class E>
   MatrixView<E> K(const StageControls<E>& u) const {
-    return u.matrix(0, dim_, dim_);
+    return u.matrix(0, width_, dim_);
   }
   template <class E>
   static E* b(const StageControls<E>& u) {
@@ -128,9 +130,23 @@ class Hamiltonian {
   Plane<T> slope(const StagePlanes<T>& at) const {
     return slope_needs_storage(activation_) ? at.hidden[1] : Plane<T>();
   }
+};
+
+/// The canonical symplectic matrix J = (0 I; -I 0) of an even dimension.
+template <class T>
+struct SymplecticMap {
+  static constexpr int sign = -1;
+
+  struct SignedRow {
+    Index row;
+    bool is_negative;
+  };
+  static SignedRow row(Index i, Index dim) {
+    return i < dim / 2 ? SignedRow{i + dim / 2, false} : SignedRow{i - dim / 2, true};
+  }
 
   /// out = factor J v, which may be v.
-  static void rotate(T factor, const Plane<const T>& v, const Plane<T>& out) {
+  static void apply(T factor, const Plane<const T>& v, const Plane<T>& out) {
     const Pack<T> scale = broadcast<T>(factor);
     const Index half = v.tile_size() / 2;
     const T* from = v.data();
@@ -142,6 +158,34 @@ class Hamiltonian {
         store<T>(to + half + n, -(scale * position));
       }
   }
+};
+
+/// -I.
+template <class T>
+struct NegativeMap {
+  static constexpr int sign = 1;
+
+  static typename SymplecticMap<T>::SignedRow row(Index i, Index) { return {i, true}; }
+  static void apply(T factor, const Plane<const T>& v, const Plane<T>& out) {
+    detail::write_multiple(-factor, v, out);
+  }
+};
+
+/// J times the gradient of an energy, which is constant along the flow.
+template <class T>
+struct Hamiltonian : PotentialField<T, SymplecticMap<T>> {
+  static constexpr std::string_view name = "hamiltonian";
+  static constexpr bool needs_even_dim = true;
+  using PotentialField<T, SymplecticMap<T>>::PotentialField;
+};
+
+/// Minus the gradient of a potential, which falls along the flow. Where sigma increases, the potential is
+/// convex and the flow expands no distance.
+template <class T>
+struct GradientField : PotentialField<T, NegativeMap<T>> {
+  static constexpr std::string_view name = "gradient";
+  static constexpr bool needs_even_dim = false;
+  using PotentialField<T, NegativeMap<T>>::PotentialField;
 };
 
 }  // namespace ocdl
