@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ocdl.dynamics.shooting import ReducedEquations, Residuals, Shooting, Weights, reduce
+from ocdl.dynamics.shooting import ReducedEquations, Residuals, Shooting, Weights, invert, reduce
 
 Floats = NDArray[np.float64]
 
@@ -108,7 +108,7 @@ def _update_prior(
 ) -> Weights:
     """Return the weights with the precision of each group's prior from the evidence at this point."""
     matrix = reduced.matrix.sum(axis=0) + np.diag(weights.prior[chosen] + 1e-12)
-    covariance = np.linalg.pinv(matrix, hermitian=True)
+    covariance = invert(matrix)
     prior = weights.prior.copy()
     for group in np.unique(groups[chosen]):
         members = groups[chosen] == group

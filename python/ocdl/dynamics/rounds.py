@@ -11,7 +11,7 @@ from ocdl.dynamics.least_squares import Solution, minimise
 from ocdl.dynamics.plan import DynamicsPlan, LearnedSystem
 from ocdl.dynamics.prior import Prior
 from ocdl.dynamics.scaling import MIN_NOISE, ScaledProblem
-from ocdl.dynamics.shooting import Shooting, Weights
+from ocdl.dynamics.shooting import Shooting, Weights, invert
 from ocdl.dynamics.simulation import HIDDEN_PRECISION, STATE_ITERATIONS, start_states
 from ocdl.dynamics.start import derivative_data, start_theta
 from ocdl.dynamics.windows import MIN_LAYERS, Windows, cut_windows
@@ -140,9 +140,7 @@ def estimate_noise(shooting: Shooting, solution: Solution) -> Floats:
     """Return the standard deviation of each output's residuals, for the degrees of freedom that are left."""
     (chosen,) = np.nonzero(shooting.free)
     curvature, prior = solution.curvature, np.diag(solution.weights.prior[chosen])
-    effective = float(
-        np.trace(np.linalg.pinv(curvature + prior + 1e-12 * np.eye(len(chosen)), hermitian=True) @ curvature)
-    )
+    effective = float(np.trace(invert(curvature + prior + 1e-12 * np.eye(len(chosen))) @ curvature))
     windows = shooting.windows
     jumps = float(np.sum((solution.residuals.jumps / solution.weights.jump) ** 2))
     states = len(windows) * shooting.system.dim - _jumps_freedom(windows, shooting.system.dim, jumps)
@@ -164,7 +162,7 @@ def learned_system(plan: DynamicsPlan, problem: ScaledProblem, stage: Stage) -> 
     solution, (chosen,) = stage.solution, np.nonzero(stage.free)
     matrix = solution.curvature + np.diag(solution.weights.prior[chosen])
     variance = np.zeros(len(solution.theta))
-    variance[chosen] = np.maximum(np.linalg.pinv(matrix, hermitian=True).diagonal(), 0.0)
+    variance[chosen] = np.maximum(invert(matrix).diagonal(), 0.0)
     return LearnedSystem(
         plan.system, solution.theta, problem.units, problem.W, problem.output_shift, problem.output_scale, stage.noise,
         problem.step, problem.layers, stage.free, variance,

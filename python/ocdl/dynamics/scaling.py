@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 STEP = {"mlp": 0.2, "polynomial": 0.1}  # of the time in which a state changes by its own size
 TIMES_PER_WINDOW = 4  # typical intervals between observations in a window, at least
 WINDOW = 1.0  # the length of a window at least, in the time in which a state changes
-MAX_WINDOWS = 48  # of a series
+MAX_WINDOWS = 1000  # of a series
 MIN_LAYERS = 4
 MIN_NOISE = 1e-5  # over the scale of the data: what is below counts as no noise
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocdl.dynamics.least_squares import Solution
-from ocdl.dynamics.shooting import ReducedEquations
+from ocdl.dynamics.shooting import ReducedEquations, invert
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -32,7 +32,7 @@ def eliminate(
     """
     (chosen,) = np.nonzero(free)
     prior = solution.weights.prior[chosen]
-    covariance = np.linalg.pinv(solution.curvature + np.diag(prior), hermitian=True)
+    covariance = invert(solution.curvature + np.diag(prior))
     level = _raise_level(level, solution.weights.noise)
     value = solution.theta[chosen].copy()
     alive = np.ones(len(chosen), bool)
@@ -66,7 +66,7 @@ def find_missing(reduced: ReducedEquations, allowed: Mask, free: Mask, level: fl
     matrix, gradient = reduced.matrix.sum(axis=0), reduced.gradient.sum(axis=0)
     within = matrix[np.ix_(inside, inside)]
     mixed = matrix[np.ix_(inside, ~inside)]
-    solved = np.linalg.pinv(within, hermitian=True) @ mixed
+    solved = invert(within) @ mixed
     curvature = matrix.diagonal()[~inside] - np.sum(mixed * solved, axis=0)
     slope = gradient[~inside] - solved.T @ gradient[inside]
     is_known = curvature > 1e-9 * matrix.diagonal()[~inside]

@@ -13,7 +13,7 @@ from ocdl.dynamics.windows import Windows
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-MAX_TANGENT = 1e100  # whose square is within the range of the numbers
+MAX_TANGENT = 1e25  # beyond which nothing is left of the digits of the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,3 +210,16 @@ def reduce(equations: NormalEquations, damping: float) -> ReducedEquations:
         equations.parameter_gradient - reduced[:, :, -1],
         elimination,
     )
+
+
+def invert(matrix: Floats) -> Floats:
+    """Return the inverse of a symmetric matrix that is not negative, on the range where it is not 0.
+
+    Rows and columns are scaled to a diagonal of 1 before, as parameters have different sizes.
+    """
+    root = np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
+    scaled = matrix / root[:, None] / root
+    if not np.isfinite(scaled).all():
+        return np.diag(1 / root**2)
+    inverse: Floats = np.linalg.pinv(scaled, rcond=1e-14, hermitian=True) / root[:, None] / root
+    return inverse
