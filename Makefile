@@ -51,7 +51,7 @@ test-python: $(VENV)/.installed $(VENV)/.test test-cpp
 	$(ON_PATH) $(BIN)/python -m pytest -n auto --maxprocesses=4 --timeout=300 $(PYTEST_ARGS)
 
 # PyPI has PyTorch for Linux with CUDA, gigabytes of it. Of this version there is a build for the CPU, 190 MB, that pip prefers
-# where it is told of one: PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS name PyTorch's own index, or a folder.
+# if one is named: PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS name PyTorch's own index, or a folder.
 TORCH ?= torch==2.13.0
 EXTRAS := parquet torch jax onnx dask mpi
 test-all: $(VENV)/.installed $(VENV)/.extras $(VENV)/.release $(VENV)/.docs playground browser  ## install the extras into .venv and run the tests that need them

@@ -34,7 +34,7 @@ def disagreement(answer: Any, expected: Any, job: Job) -> str:
 
 def _part_disagreement(name: str, got: Any, right: Any, job: Job) -> str:
     if right is None:
-        return "" if got is None else f"{name} was not asked for"
+        return "" if got is None else f"{name} was not requested"
     if np.shape(got) != np.shape(right):
         return f"{name} has shape {np.shape(got)}, expected {np.shape(right)}"
     error = float(np.max(np.abs(got - right)) / np.max(np.abs(right)))

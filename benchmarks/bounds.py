@@ -1,7 +1,7 @@
 """The least time a job can take: its tanh evaluations or its multiply-adds, whichever binds.
 
-Where both take their time, nobody gets there: tanh is made of multiply-adds as well, which the same units compute, so
-that the two cannot overlap as a whole. Their sum stands beside the bound.
+Where both take their time, no contender reaches the bound: tanh is made of multiply-adds as well, which the
+same units compute, so that the two cannot overlap as a whole. Their sum stands beside the bound.
 
 Both speeds are measured where the benchmark runs: that of multiply-adds on a large matrix product of the BLAS, that of
 tanh on ocdl's own, numbers in the core's cache, as no library at hand has a faster one.
@@ -38,7 +38,7 @@ class Peak:
 
 
 def measure_peak(dtype: str, threads: int) -> Peak:
-    """In a process of its own, as the number of threads is read when the BLAS is loaded."""
+    """In a separate process, because the number of threads is read when the BLAS is loaded."""
     command = [sys.executable, __file__, dtype]
     answer = subprocess.run(command, env=thread_environment(threads), check=True, capture_output=True, text=True)
     gflops, tanh_seconds = map(float, answer.stdout.split())

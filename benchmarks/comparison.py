@@ -14,7 +14,7 @@ from timing import MINIMUM_ROUNDS, Field, compare
 
 QUICK_ROUNDS = 3
 SLOW_PEERS = ("torch.compile", "torchdiffeq")
-"""Slow to compile or several times slower than torch alone: left out of a quick run unless asked for by name."""
+"""Slow to compile or several times slower than torch alone: left out of a quick run unless named."""
 
 
 def arguments(description: str, jobs: tuple[Job, ...]) -> argparse.Namespace:
@@ -48,8 +48,8 @@ def run(script: str, question: str, description: str, jobs: tuple[Job, ...]) -> 
     peaks = {dtype: measure_peak(dtype, threads=2) for dtype in {job.dtype for job in selected}}
     rows = []
     for job in selected:
-        found = compare(question, job, field)
-        row = report.comparison_row(question, found, peaks)
+        result = compare(question, job, field)
+        row = report.comparison_row(question, result, peaks)
         report.print_comparison(row)
         rows.append(row)
         # After every job, so that an interrupted run keeps what it has.

@@ -42,6 +42,8 @@ class Assignment:
     memory_limit: int | None = None
     python: str = sys.executable
     """The interpreter that runs it."""
+    module: str = ""
+    """What defines the contender; empty: the module of ORIGINS."""
 
     @property
     def label(self) -> str:
@@ -83,5 +85,6 @@ def installed() -> list[str]:
     return [name for name, origin in ORIGINS.items() if importlib.util.find_spec(origin.package) is not None]
 
 
-def load(name: str) -> Contender:
-    return importlib.import_module(ORIGINS[name].module).CONTENDERS[name]
+def load(assignment: Assignment) -> Contender:
+    name = assignment.name
+    return importlib.import_module(assignment.module or ORIGINS[name].module).CONTENDERS[name]

@@ -55,7 +55,7 @@ def overhead(rounds: int) -> dict[str, Any]:
     """One rank against no MPI at all, taken in turns, with all threads."""
     from mpi4py import MPI
 
-    found = {}
+    result = {}
     for name, (m, d, iterations) in OVERHEAD.items():
         given = problem(m, d)
         ratios, plain = [], []
@@ -63,8 +63,8 @@ def overhead(rounds: int) -> dict[str, Any]:
             without, with_ranks = (iteration_seconds(given, iterations, comm) for comm in (None, MPI.COMM_SELF))
             plain.append(without)
             ratios.append(with_ranks / without)
-        found[name] = {"seconds": statistics.median(plain), "ratio": statistics.median(ratios), "ratios": ratios}
-    return found
+        result[name] = {"seconds": statistics.median(plain), "ratio": statistics.median(ratios), "ratios": ratios}
+    return result
 
 
 def scaling(rounds: int) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def scaling(rounds: int) -> dict[str, Any]:
     sizes = range(1, world.size + 1)
     groups = {size: world.Split(int(world.rank >= size)) for size in sizes}
     whole = problem(STRONG, 2)
-    found: dict[str, dict[int, list[float]]] = {"strong": {}, "weak": {}}
+    result: dict[str, dict[int, list[float]]] = {"strong": {}, "weak": {}}
     for _ in range(rounds):
         for size, group in groups.items():
             for kind, m in (("strong", STRONG), ("weak", WEAK * size)):
@@ -85,20 +85,20 @@ def scaling(rounds: int) -> dict[str, Any]:
                     net, u, X, y = whole
                     mine = ocdl.distributed.local_rows(m, group)
                     seconds = iteration_seconds((net, u, X[mine], y[mine]), ITERATIONS, group)
-                    found[kind].setdefault(size, []).append(seconds)
+                    result[kind].setdefault(size, []).append(seconds)
     sums: dict[int, dict[int, float]] = {}
     for size in sizes[1:]:
         _wait_for_all(world)
         if world.rank < size:
             sums[size] = sum_seconds(groups[size])
     _wait_for_all(world)
-    medians = {kind: {size: statistics.median(taken) for size, taken in by.items()} for kind, by in found.items()}
-    return medians | {"sums": sums, "samples": found}
+    medians = {kind: {size: statistics.median(taken) for size, taken in by.items()} for kind, by in result.items()}
+    return medians | {"sums": sums, "samples": result}
 
 
 def sum_seconds(group: Any) -> dict[int, float]:
     """Seconds of one sum over the ranks, one node of each, by the length of the vector."""
-    found = {}
+    result = {}
     with Collectives(Communicator(group)).session() as collectives:
         distribution = RowDistribution.gather(collectives, 4096, "X")
         for length in LENGTHS:
@@ -109,8 +109,8 @@ def sum_seconds(group: Any) -> dict[int, float]:
                 started = time.perf_counter()
                 distribution.allreduce_nodes(node)
                 taken.append(time.perf_counter() - started)
-            found[length] = statistics.median(taken)
-    return found
+            result[length] = statistics.median(taken)
+    return result
 
 
 def _wait_for_all(world: Any) -> None:
@@ -240,11 +240,11 @@ def main() -> None:
         shrink()
         arguments.rounds = 1
     if arguments.work is not None:
-        found = WORK[arguments.work](arguments.rounds)
+        result = WORK[arguments.work](arguments.rounds)
         from mpi4py import MPI
 
         if MPI.COMM_WORLD.rank == 0:
-            print(json.dumps(found), flush=True)
+            print(json.dumps(result), flush=True)
         return
     overheads = on_ranks(1, "overhead", arguments)
     measured = on_ranks(MOST_RANKS, "scaling", arguments)

@@ -11,7 +11,7 @@ from functools import partial
 from statistics import mean, median, stdev
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anybody starts threads: a fit takes one
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before any library starts threads: a fit takes one
 
 import joblib
 import matplotlib.pyplot as plt
@@ -84,15 +84,15 @@ def classify(name: str, group: str, label: str, seed: int) -> dict[str, Any]:
     X, y = GROUPS[group][name]()
     classes, labels = np.unique(y, return_inverse=True)
     folds = StratifiedKFold(max(2, min(5, np.bincount(labels).min())), shuffle=True, random_state=seed)
-    found, seconds = np.zeros((len(y), len(classes))), []
+    results, seconds = np.zeros((len(y), len(classes))), []
     for train, test in folds.split(X, labels):
         model, spent = fitted(CLASSIFIERS[label](seed), X[train], labels[train])
         seconds.append(spent)
-        found[test] = model.predict_proba(X[test])
+        results[test] = model.predict_proba(X[test])
     return {
-        "accuracy": float(np.mean(found.argmax(axis=1) == labels)),
-        "log loss": float(log_loss(labels, found, labels=np.arange(len(classes)))),
-        "calibration error": calibration_error(found, labels),
+        "accuracy": float(np.mean(results.argmax(axis=1) == labels)),
+        "log loss": float(log_loss(labels, results, labels=np.arange(len(classes)))),
+        "calibration error": calibration_error(results, labels),
         "seconds": median(seconds),
     }
 
@@ -100,12 +100,12 @@ def classify(name: str, group: str, label: str, seed: int) -> dict[str, Any]:
 def regress(name: str, group: str, label: str, seed: int) -> dict[str, Any]:
     """Five folds of a table: R^2 of the predictions of all rows, seconds per fit."""
     X, y = GROUPS[group][name]()
-    found, seconds = np.zeros(len(y)), []
+    results, seconds = np.zeros(len(y)), []
     for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
         model, spent = fitted(REGRESSORS[label](seed), X[train], y[train])
         seconds.append(spent)
-        found[test] = model.predict(X[test])
-    return {"R^2": float(r2_score(y, found)), "seconds": median(seconds)}
+        results[test] = model.predict(X[test])
+    return {"R^2": float(r2_score(y, results)), "seconds": median(seconds)}
 
 
 def fitted(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, float]:
@@ -122,9 +122,9 @@ def compare(group: str, seeds: Iterable[int]) -> list[dict[str, Any]]:
     contenders, judge = (REGRESSORS, regress) if group in REGRESSION else (CLASSIFIERS, classify)
     cases = [(name, label, seed) for name in GROUPS[group] for label in contenders for seed in seeds]
     work = (joblib.delayed(partial(judge, name, group, label, seed))() for name, label, seed in cases)
-    found = joblib.Parallel(n_jobs=-1, return_as="generator")(work)
+    results = joblib.Parallel(n_jobs=-1, return_as="generator")(work)
     rows = []
-    for (name, label, seed), result in zip(cases, found, strict=True):
+    for (name, label, seed), result in zip(cases, results, strict=True):
         rows.append({"data": name, "contender": label, "seed": seed} | result)
         print(f"\r{group}: {len(rows)} of {len(cases)}", end="", flush=True)
     print()
@@ -140,19 +140,19 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     peer = next(label for label in labels if label.startswith("MLP"))
     total = {}
     for label in labels:
-        facts: dict[str, float] = {}
+        output: dict[str, float] = {}
         for measure in ("accuracy", "log loss", "calibration error", "R^2"):
             if measure in rows[0]:
                 means = [mean(by[label, name, seed][measure] for name in names) for seed in seeds]
-                facts[measure] = mean(means)
-                facts[f"{measure}, spread"] = stdev(means) if len(means) > 1 else 0.0
-                facts[f"{measure}, median"] = median(
+                output[measure] = mean(means)
+                output[f"{measure}, spread"] = stdev(means) if len(means) > 1 else 0.0
+                output[f"{measure}, median"] = median(
                     mean(by[label, name, seed][measure] for seed in seeds) for name in names
                 )
-        facts["fit time / MLP's"] = median(
+        output["fit time / MLP's"] = median(
             by[label, name, seed]["seconds"] / by[peer, name, seed]["seconds"] for name in names for seed in seeds
         )
-        total[label] = facts
+        total[label] = output
     return total
 
 
@@ -183,7 +183,7 @@ def main() -> None:
         rows[group] = compare(group, range(options.seeds))
         totals[group] = summary(rows[group])
         measures = list(next(iter(totals[group].values())))
-        lines = [(label, *(f"{facts[m]:.4f}" for m in measures)) for label, facts in totals[group].items()]
+        lines = [(label, *(f"{output[m]:.4f}" for m in measures)) for label, output in totals[group].items()]
         report.print_table((group, *measures), lines)
         report.save("estimator", {"summary": totals, "rows": rows})
     plot(totals)

@@ -95,8 +95,8 @@ class Case:
         return lambda: jax.block_until_ready(compiled(controls, x, cotangents))
 
 
-def require_agreement(found: Any, expected: Any) -> None:
-    for name, values in zip(NAMES, found, strict=True):
+def require_agreement(result: Any, expected: Any) -> None:
+    for name, values in zip(NAMES, result, strict=True):
         ours, theirs = np.asarray(values), np.asarray(getattr(expected, name))
         error = float(abs(ours - theirs).max() / abs(theirs).max())
         if error > AGREEMENT:

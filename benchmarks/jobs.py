@@ -54,6 +54,9 @@ class Job:
         iterations = f", {self.iterations} iterations on {self.data} data" if self.iterations else ""
         return f"d {self.d}, N {self.N}, m {self.m:g}, {self.tableau}, {self.dtype}{steps}{iterations}"
 
+    def problem(self) -> Problem:
+        return make_problem(self)
+
 
 GRADIENT_JOBS = (
     Job("J1", d=2, N=20, m=1000, thread_counts=(2, 1)),

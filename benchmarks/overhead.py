@@ -82,9 +82,9 @@ def measure_calls(job: Job, rounds: int) -> dict[str, Any]:
     ocdl.set_num_threads(1)
     samples = Samples(job, job.m)
     measures = {name: lambda call=call: call_seconds(call) for name, call in samples.calls().items()}
-    found = least(measures | {"core": lambda: samples.iteration_seconds(LEAN)}, rounds)
-    core = found.pop("core")
-    return {"job": job.name, "core": core, "calls": found, "beside": found["value_and_grad"] - core}
+    result = least(measures | {"core": lambda: samples.iteration_seconds(LEAN)}, rounds)
+    core = result.pop("core")
+    return {"job": job.name, "core": core, "calls": result, "beside": result["value_and_grad"] - core}
 
 
 def measure_methods(job: Job, rounds: int, threads: int) -> dict[str, Any]:
@@ -104,13 +104,13 @@ def measure_methods(job: Job, rounds: int, threads: int) -> dict[str, Any]:
             measures[f"{name} {size}"] = lambda samples=samples, method=method: samples.iteration_seconds(method)
     measures["batch"] = lambda: whole.iteration_seconds(gathered)
     measures["as many"] = lambda: batch.iteration_seconds(METHODS["Adam"])
-    found = least(measures, rounds)
-    once = {name: 2 * found[f"{name} few"] - found[f"{name} more"] for name in ("lean", *METHODS)}
+    result = least(measures, rounds)
+    once = {name: 2 * result[f"{name} few"] - result[f"{name} more"] for name in ("lean", *METHODS)}
     rows = {}
     for name in METHODS:
-        seconds, outside = found[f"{name} whole"], once[name] - once["lean"]
+        seconds, outside = result[f"{name} whole"], once[name] - once["lean"]
         rows[name] = {"seconds": seconds, "once": once[name], "outside": outside, "share": outside / seconds}
-    gathering = {"batch": found["batch"], "as_many": found["as many"]}
+    gathering = {"batch": result["batch"], "as_many": result["as many"]}
     return {"job": job.name, "threads": threads, "methods": rows, "gathering": gathering}
 
 

@@ -1,4 +1,4 @@
-"""Is the playground alive: how long does a picture take while it learns, when does the first one come, how large is it?
+"""How long does a picture of the playground take while it learns, when does the first one come, how large is the page?
 
 It needs the page (`make playground`), playwright and a browser, which runs without a screen and draws on the processor.
 """
@@ -48,7 +48,7 @@ PICTURE_TIMES = """(count) => new Promise((resolve) => {
 
 
 def opened(browser: Browser, chosen: dict[str, Any]) -> tuple[Page, float]:
-    """The page as somebody sees it who has never seen it, and the seconds until it shows a picture."""
+    """The page on a first visit, and the seconds until it shows a picture."""
     page = browser.new_context(viewport=SIZE).new_page()
     page.goto(f"{BUILT_PAGE.as_uri()}#{urlencode(chosen)}")
     return page, 1e-3 * page.wait_for_function(FIRST_PICTURE).json_value()
@@ -73,12 +73,12 @@ def measure(browser: Browser, name: str) -> dict[str, Any]:
 
 
 def first_pictures(browser: Browser, rounds: int) -> list[float]:
-    found = []
+    result = []
     for _ in range(rounds):
         page, seconds = opened(browser, {})
         page.context.close()
-        found.append(seconds)
-    return found
+        result.append(seconds)
+    return result
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:
@@ -109,11 +109,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often the page is opened for the first picture")
     options = parser.parse_args()
-    found = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
-    if found is None or not BUILT_PAGE.is_file():
+    result = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+    if result is None or not BUILT_PAGE.is_file():
         raise SystemExit("there is no browser, or no page: install chromium, and run make playground")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=result, args=["--no-sandbox"])
         version = browser.version
         first = first_pictures(browser, options.rounds)
         rows = [measure(browser, name) for name in CASES]

@@ -20,7 +20,7 @@ from timing import Comparison
 
 RESULTS = Path(__file__).parent / "results"
 
-# Okabe and Ito's palette, told apart with any kind of colour vision; markers repeat the distinction.
+# Okabe and Ito's palette, distinct for any kind of colour vision; markers repeat the distinction.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 STYLE = {

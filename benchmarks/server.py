@@ -13,32 +13,34 @@ from typing import Any
 import contender
 import numpy as np
 from contender import Assignment, Failed, Refused
-from jobs import Gradient, Training, make_problem
+from dynamics_jobs import DynamicsGradient
+from jobs import Gradient, Training
 
 
 class Answers:
     """One method for each request a worker can make."""
 
     def __init__(self, assignment: Assignment) -> None:
-        competitor = contender.load(assignment.name)
+        competitor = contender.load(assignment)
         if refusal := competitor.refusal(assignment.question, assignment.job):
             raise Refused(refusal)
         build = getattr(competitor, assignment.question)
-        self._evaluate = build(assignment.job, make_problem(assignment.job), assignment.threads)
+        self._evaluate = build(assignment.job, assignment.job.problem(), assignment.threads)
 
     def result(self) -> Any:
         answer = self._evaluate()
-        if isinstance(answer, Gradient | Training):
+        if isinstance(answer, Gradient | Training | DynamicsGradient):
             return type(answer)(*(None if part is None else np.array(part) for part in answer))
         return np.array(answer)
 
-    def seconds(self, repetitions: int, warm_up: bool) -> float:
+    def seconds(self, repetitions: int, warm_up: bool, of_processor: bool) -> float:
+        clock = time.process_time if of_processor else time.perf_counter
         if warm_up:
             self._evaluate()
-        start = time.perf_counter()
+        start = clock()
         for _ in range(repetitions):
             self._evaluate()
-        return time.perf_counter() - start
+        return clock() - start
 
     def peak_bytes(self) -> int:
         forget_peak()

@@ -23,7 +23,7 @@ FEATURES, LAYERS = 16, 2  # of the samples that are made as they are needed
 
 
 class Made:
-    """Samples that nobody stores: a table that is repeated, moved a little each time."""
+    """Samples that are stored nowhere: a table that is repeated, shifted a little each time."""
 
     def __init__(self, n_rows: int, period: int = 65536) -> None:
         self.n_rows, self._period = n_rows, period

@@ -88,15 +88,15 @@ def checked_worker(assignment: Assignment, expected: Any) -> Worker:
     return worker
 
 
-def interleave(workers: list[Worker], rounds: int) -> list[Timing]:
+def interleave(workers: list[Worker], rounds: int, of_processor: bool = False) -> list[Timing]:
     """Rounds A B C A B C ...; short evaluations are repeated until a sample is long enough to trust the clock."""
-    repetitions = [max(1, math.ceil(SAMPLE_SECONDS / worker.seconds(1))) for worker in workers]
+    repetitions = [max(1, math.ceil(SAMPLE_SECONDS / worker.seconds(1, True, of_processor))) for worker in workers]
     samples: list[list[float]] = [[] for _ in workers]
     for _ in range(rounds):
         for worker, count, taken in zip(workers, repetitions, samples, strict=True):
             time.sleep(SETTLING_SECONDS)
             # An evaluation that fills a sample by itself has lost nothing since the last round that it would notice.
-            taken.append(worker.seconds(count, warm_up=count > 1) / count)
+            taken.append(worker.seconds(count, count > 1, of_processor) / count)
     return [
         Timing(worker.assignment.name, worker.assignment.threads, count, tuple(taken))
         for worker, count, taken in zip(workers, repetitions, samples, strict=True)

@@ -30,9 +30,9 @@ def measure(job: Job, field: Field) -> tuple[Comparison, dict[str, Training]]:
     return Comparison(job, dict(zip(labels, timings, strict=True)), left_out), dict(zip(labels, answers, strict=True))
 
 
-def training_row(found: Comparison, answers: dict[str, Training], expected: Training, peak: Peak) -> dict[str, Any]:
+def training_row(results: Comparison, answers: dict[str, Training], expected: Training, peak: Peak) -> dict[str, Any]:
     """What a comparison of gradients says, its bounds times the evaluations, and where each contender arrived."""
-    row = report.comparison_row("gradient", found, {found.job.dtype: peak})
+    row = report.comparison_row("gradient", results, {results.job.dtype: peak})
     row["bounds"] = {name: expected.evaluations * seconds for name, seconds in row["bounds"].items()}
     row["bound"] *= expected.evaluations
     if "over_bound" in row:
@@ -88,8 +88,8 @@ def plot(row: dict[str, Any], expected: Training, answers: dict[str, Training]) 
 def main() -> None:
     field, (job,) = selection(arguments(__doc__, TRAINING_JOBS))
     peak, expected = measure_peak(job.dtype, threads=2), reference("training", job)
-    found, answers = measure(job, field)
-    row = training_row(found, answers, expected, peak)
+    results, answers = measure(job, field)
+    row = training_row(results, answers, expected, peak)
     print_training(row)
     report.save("training", {"gflops": {job.dtype: peak.gflops}, "jobs": [row]})
     plot(row, expected, answers)

@@ -1,4 +1,4 @@
-"""A contender in a process of its own, asked for samples over a pipe.
+"""A contender in a separate process, which receives requests for samples over a pipe.
 
 Thread pools, spinning waits and memory of one library thus never touch another, and each process can have its own
 number of threads and its own memory limit.
@@ -50,9 +50,9 @@ class Worker:
         """What the contender answers, as NumPy arrays."""
         return self._ask("result")
 
-    def seconds(self, repetitions: int, warm_up: bool = True) -> float:
-        """Time of that many evaluations, with a warm-up after one that is not timed."""
-        return self._ask("seconds", repetitions, warm_up)
+    def seconds(self, repetitions: int, warm_up: bool = True, of_processor: bool = False) -> float:
+        """Time of that many evaluations, of the clock or of the processor, with a warm-up after one not timed."""
+        return self._ask("seconds", repetitions, warm_up, of_processor)
 
     def peak_bytes(self) -> int:
         """Growth of the resident set during an evaluation."""

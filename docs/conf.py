@@ -181,6 +181,7 @@ WITHOUT_CHILDREN = (
     "changelog",
     "coming_from",
     "command_line",
+    "dynamics_elsewhere",
     "exercises",
     "extending",
     "faq",

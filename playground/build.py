@@ -133,7 +133,7 @@ def page(core: bytes) -> str:
 
 def stop(number: int, frame: FrameType | None) -> None:
     """End the build on a signal, with the shell's number for it."""
-    print("\ninterrupted; the next build goes on with what has been compiled", file=sys.stderr)
+    print("\ninterrupted; the next build continues with what has been compiled", file=sys.stderr)
     gc.freeze()  # at its end Python would look through everything that was imported, for longer than all else takes
     sys.exit(128 + number)
 

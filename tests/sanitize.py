@@ -121,7 +121,7 @@ def imported_from(package: Path, **environment: str) -> bool:
     return run(sys.executable, "-c", code, **environment)
 
 
-def found(compiler: str, file: str) -> str:
+def find_library(compiler: str, file: str) -> str:
     """Return the path of a library of the compiler."""
     command = [compiler, f"-print-file-name={file}"]
     path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -199,7 +199,7 @@ def quick(folder: Path) -> bool:
 def address(folder: Path) -> bool:
     build(folder, COMPILER, "address,undefined")
     # Python does not load libstdc++, but the sanitizer looks for what throws exceptions when the process starts.
-    preloaded = [found(COMPILER, f"{library}.so") for library in ("libasan", "libubsan", "libstdc++")]
+    preloaded = [find_library(COMPILER, f"{library}.so") for library in ("libasan", "libubsan", "libstdc++")]
     left_out = [f"--deselect={test}" for test in LEFT_OUT_WITH_ADDRESSES]
     for test, reason in LEFT_OUT_WITH_ADDRESSES.items():
         print(f"left out: {test}: {reason}")
@@ -216,12 +216,14 @@ def address(folder: Path) -> bool:
 def thread(folder: Path) -> bool:
     library = f"libclang_rt.tsan-{platform.machine()}.so"
     names = [*(f"clang++-{version}" for version in range(30, 14, -1)), "clang++"]
-    compiler = next((name for name in names if shutil.which(name) and archer(name) and found(name, library)), None)
+    compiler = next(
+        (name for name in names if shutil.which(name) and archer(name) and find_library(name, library)), None
+    )
     if compiler is None:
         print("thread: NOT RUN. It needs Clang 15 or newer with OpenMP, Archer and the sanitizer's runtime; on Debian")
         print("        apt-get install clang-16 libomp-16-dev libclang-rt-16-dev")
         return False
-    runtime = found(compiler, library)
+    runtime = find_library(compiler, library)
     # Shared, as the tests replace operator new, and so does the runtime.
     build(folder, compiler, "thread", f"-shared-libsan -Wl,-rpath,{Path(runtime).parent}")
     # What happens inside Clang's OpenMP is its own affair; what it means to us, it says through Archer.

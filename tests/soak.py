@@ -4,7 +4,7 @@ python tests/soak.py                    # everything, as many at a time as there
 python tests/soak.py --brief            # the same with small counts, in a minute
 python tests/soak.py --only resume leaks
 
-What has passed is kept in build/soak, and a second call goes on behind it, as long as no source has changed; --anew
+What has passed is kept in build/soak, and a second call continues after it, as long as no source has changed; --anew
 forgets it. With --minutes, what has not begun by then is left out, and the table says so. Tests marked "alone", which
 measure time, come first, one after the other; then those of files that take longest, so that no core waits at the end.
 """
@@ -204,7 +204,7 @@ def run_or_recall(unit: Unit, share: float, kept: Kept, deadline: float) -> list
     if rows is not None:
         return rows
     if time.monotonic() > deadline:
-        left_out = "LEFT OUT: no time; a second call goes on here"
+        left_out = "LEFT OUT: no time; a second call continues here"
         return [Row(unit.file, f"{len(unit.tests)} tests", left_out, 0.0, False)]
     rows = list(run(unit, share))
     kept.keep(unit, rows)

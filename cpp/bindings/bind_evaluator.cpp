@@ -50,13 +50,13 @@ AnyEvaluator callback_loss_evaluator(const Network& net, const Given<T>& X, cons
   CallbackLoss<T> loss;
   loss.value = [=](const T* outputs, Index count, std::span<const Index> rows, T* gradient) {
     const py::gil_scoped_acquire hold;
-    const auto found =
+    const auto result =
         value(table(outputs, count), bound_rows(rows), gradient != nullptr).template cast<py::tuple>();
     if (gradient) {
-      const auto given = found[1].template cast<Array<T>>();
+      const auto given = result[1].template cast<Array<T>>();
       std::copy_n(view(given, count * q, "gradient"), count * q, gradient);
     }
-    return found[0].template cast<double>();
+    return result[0].template cast<double>();
   };
   loss.score = [=](const T* outputs, Index count) {
     const py::gil_scoped_acquire hold;
@@ -104,13 +104,13 @@ CallbackRowLoss<T> bound_loss_of_rows(const std::optional<py::function>& loss_of
   return [loss_of_rows = *loss_of_rows, q](const T* outputs, Index count, std::span<const Index> positions,
                                            double scale, double* losses, T* gradient) {
     const py::gil_scoped_acquire hold;
-    const auto found =
+    const auto result =
         loss_of_rows(Array<T>({count, q}, outputs), bound_rows(positions), scale, gradient != nullptr)
             .template cast<py::tuple>();
-    const auto values = found[0].template cast<Array<double>>();
+    const auto values = result[0].template cast<Array<double>>();
     std::copy_n(view(values, count, "losses"), count, losses);
     if (gradient) {
-      const auto given = found[1].template cast<Array<T>>();
+      const auto given = result[1].template cast<Array<T>>();
       std::copy_n(view(given, count * q, "gradient"), count * q, gradient);
     }
   };

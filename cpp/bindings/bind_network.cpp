@@ -14,11 +14,11 @@ namespace {
 /// (name, role, names of the axes, shape) of every part of the controls, in their order.
 std::vector<std::tuple<std::string, std::string, std::vector<std::string>, py::tuple>> bound_parts(
     const Network& net) {
-  std::vector<std::tuple<std::string, std::string, std::vector<std::string>, py::tuple>> found;
+  std::vector<std::tuple<std::string, std::string, std::vector<std::string>, py::tuple>> result;
   for (const Part& part : net.parts)
-    found.emplace_back(part.name, role_names[static_cast<std::size_t>(part.role)], part.axes,
-                       py::cast(part.shape));
-  return found;
+    result.emplace_back(part.name, role_names[static_cast<std::size_t>(part.role)], part.axes,
+                        py::cast(part.shape));
+  return result;
 }
 
 /// Part of the field -> (distribution, size, scaled size), see `Start`.
@@ -46,10 +46,10 @@ py::object bound_end(const Network& net, py::handle u, py::handle X) {
   return with_controls(net, u, [&]<class T>(const Given<T>& controls) -> py::object {
     const PlainSamples<T> rows(net, X);
     if (!rows.X) return py::none();
-    Array<T> found = result_array<T>({rows.samples, end_size(net, wanted)});
-    if (!compute_end<T>(net, wanted, controls.data(), rows.X, rows.samples, found.mutable_data()))
+    Array<T> result = result_array<T>({rows.samples, end_size(net, wanted)});
+    if (!compute_end<T>(net, wanted, controls.data(), rows.X, rows.samples, result.mutable_data()))
       return py::none();
-    return found;
+    return result;
   });
 }
 
@@ -99,14 +99,14 @@ Index bound_first_non_finite(const Given<T>& values) {
 
 /// (sigma, sigma', sigma'') at these numbers.
 py::tuple bound_activation_derivatives(std::string_view activation, const Array<double>& z) {
-  const ActivationDerivatives found =
+  const ActivationDerivatives result =
       activation_derivatives(enum_from<Activation>(names_of(activations), activation), z.data(), z.size());
   const auto shaped = [&](const std::vector<double>& values) {
     Array<double> array(std::vector<py::ssize_t>(z.shape(), z.shape() + z.ndim()));
     std::copy(values.begin(), values.end(), array.mutable_data());
     return array;
   };
-  return py::make_tuple(shaped(found.value), shaped(found.slope), shaped(found.second));
+  return py::make_tuple(shaped(result.value), shaped(result.slope), shaped(result.second));
 }
 
 /// z <- sigma(z) on whole packs, as a sweep does it: what the benchmarks take for the speed of an activation.
@@ -119,9 +119,9 @@ void bound_activate(std::string_view activation, Array<T>& z) {
 /// name -> (largest slope, whether it has a kink at 0, from which |z| on it is flat).
 py::dict bound_activations() {
   py::dict table;
-  for (const ActivationFacts& facts : activations)
-    table[py::str(facts.name.data(), facts.name.size())] =
-        py::make_tuple(facts.steepest, facts.kinked, facts.flat_beyond);
+  for (const ActivationTraits& traits : activations)
+    table[py::str(traits.name.data(), traits.name.size())] =
+        py::make_tuple(traits.steepest, traits.kinked, traits.flat_beyond, traits.increasing);
   return table;
 }
 
@@ -131,8 +131,8 @@ py::dict bound_fields() {
   py::dict table;
   for (const FieldTraits& traits : fields)
     table[py::str(traits.name.data(), traits.name.size())] =
-        py::make_tuple(traits.is_dense ? "dense" : traits.name, traits.needs_even_dim, traits.required_option,
-                       traits.takes_inputs);
+        py::make_tuple(traits.is_dense ? "dense" : traits.name, traits.needs_even_dim, traits.option,
+                       traits.requires_option, traits.takes_inputs);
   return table;
 }
 

@@ -20,7 +20,7 @@ py::str text(std::string_view view) { return py::str(view.data(), view.size()); 
 Loss make_loss(std::string_view name, const std::map<std::string, double>& parameters) {
   std::optional<Loss> made;
   for_each_loss([&](auto loss) {
-    if (loss.facts.name != name) return;
+    if (loss.traits.name != name) return;
     for (const auto& parameter : loss.parameters)
       loss.*parameter.member = parameters.at(std::string(parameter.name));
     made = loss;
@@ -37,9 +37,9 @@ py::list bound_losses() {
     for (const auto& parameter : loss.parameters)
       parameters.append(py::make_tuple(text(parameter.name), loss.*parameter.member, parameter.above,
                                        parameter.below, text(parameter.meaning)));
-    table.append(py::make_tuple(text(loss.facts.name),
-                                text(target_kind_names[static_cast<std::size_t>(loss.facts.targets)]),
-                                text(loss.facts.formula), loss.facts.least_target, parameters));
+    table.append(py::make_tuple(text(loss.traits.name),
+                                text(target_kind_names[static_cast<std::size_t>(loss.traits.targets)]),
+                                text(loss.traits.formula), loss.traits.minimum_target, parameters));
   });
   return table;
 }
@@ -61,10 +61,14 @@ Penalty make_penalty(const PenaltySettings& settings) {
   return *made;
 }
 
+/// The penalty of the trajectories, which is a cost of the samples.
+constexpr const char* kinetic_name = "kinetic";
+
 /// name -> whether it is nonsmooth where a control is 0.
 py::dict bound_penalties() {
   py::dict table;
   for_each_penalty([&](const auto& penalty) { table[text(penalty.name)] = penalty.nonsmooth; });
+  table[kinetic_name] = false;
   return table;
 }
 
@@ -72,14 +76,17 @@ Objective make_objective(std::string_view loss, const std::map<std::string, doub
                          const std::vector<PenaltySettings>& penalties) {
   Objective objective{make_loss(loss, parameters), mean, {}};
   for (const PenaltySettings& settings : penalties)
-    objective.regulariser.penalties.push_back(make_penalty(settings));
+    if (std::get<0>(settings) == kinetic_name)
+      objective.kinetic += std::get<1>(settings);
+    else
+      objective.regulariser.penalties.push_back(make_penalty(settings));
   return objective;
 }
 
 Index first_outside(const Given<std::int64_t>& labels, std::int64_t lowest, std::int64_t highest) {
   const auto outside = [&](std::int64_t label) { return label < lowest || label > highest; };
-  const auto *begin = labels.data(), *end = begin + labels.size(), *found = std::find_if(begin, end, outside);
-  return found == end ? -1 : found - begin;
+  const auto *begin = labels.data(), *end = begin + labels.size(), *match = std::find_if(begin, end, outside);
+  return match == end ? -1 : match - begin;
 }
 
 /// J; None where an argument has to be converted or explained first, or J is not finite.

@@ -30,7 +30,7 @@ std::pair<const T*, Index> tensor_rows(const Network& net, py::handle object) {
 template <class T>
 bool pack(const Network& net, const py::tuple& parts, T* vector) {
   for (std::size_t p = 0; p < net.parts.size(); ++p) {
-    const auto& [begin, end] = net.parts[p].place;
+    const auto& [begin, end] = net.parts[p].range;
     if (p >= parts.size()) {
       std::fill(vector + begin, vector + end, T(0));
       continue;
@@ -90,7 +90,7 @@ py::object vjp_of(const Network& net, const Given<T>& vector, py::handle x, py::
     } else {
       const Part& part = net.parts[n - 1];
       gradients[n] = make_tensor<T>(exchange, part.shape,
-                                    std::shared_ptr<T>(by_vector, by_vector.get() + part.place.begin));
+                                    std::shared_ptr<T>(by_vector, by_vector.get() + part.range.begin));
     }
   }
   return gradients;

@@ -85,11 +85,11 @@ template <class T>
 class BoundTraining : public AnyTraining {
  public:
   BoundTraining(const std::shared_ptr<AnyEvaluator>& evaluator, const Given<T>& u,
-                const MethodOptions& method, Constraints constraints, double tolerance, double least_decrease,
-                double seconds, NonsmoothPenalty penalty)
+                const MethodOptions& method, Constraints constraints, double tolerance,
+                double relative_decrease, double seconds, NonsmoothPenalty penalty)
       : evaluator_(evaluator),
         training_(evaluator->as<T>(), view(u, evaluator->as<T>().size(), "u"), method, std::move(constraints),
-                  tolerance, least_decrease, seconds, std::move(penalty)) {}
+                  tolerance, relative_decrease, seconds, std::move(penalty)) {}
 
   void start() override {
     interruptible([&](StopSource& stop_source) { training_.start(stop_source); });
@@ -193,24 +193,31 @@ template <class T>
 std::unique_ptr<AnyTraining> make_training(const Network& net, const std::shared_ptr<AnyEvaluator>& evaluator,
                                            const Given<T>& u, const BoundMethod& method,
                                            const std::vector<std::string>& frozen, bool simplex,
-                                           double tolerance, double least_decrease, double seconds,
+                                           const std::vector<double>& singular_value_bounds, double tolerance,
+                                           double relative_decrease, double seconds,
                                            const Objective& objective) {
   Constraints constraints{.frozen = {}, .simplex = simplex ? net.steps() : Range{0, 0}, .total = net.horizon};
   for (const Part& part : net.parts)
     if (std::find(frozen.begin(), frozen.end(), part.name) != frozen.end())
-      constraints.frozen.push_back(part.place);
+      constraints.frozen.push_back(part.range);
+  const std::vector<Index>& shape = net.parts[0].shape;  // of K
+  const Index rows = shape[shape.size() - 2], cols = shape.back();
+  for (std::size_t set = 0; set < singular_value_bounds.size(); ++set)
+    for (Index i = 0; i < net.control_stages; ++i)
+      constraints.matrices.push_back(
+          {(Index(set) * net.control_stages + i) * rows * cols, rows, cols, singular_value_bounds[set]});
   NonsmoothPenalty penalty;
   if (is_proximal(method.options))
     penalty = nonsmooth_penalty(net, objective.regulariser, constraints.frozen);
   return std::make_unique<BoundTraining<T>>(evaluator, u, method.options, std::move(constraints), tolerance,
-                                            least_decrease, seconds, std::move(penalty));
+                                            relative_decrease, seconds, std::move(penalty));
 }
 
 template <class T>
 void bind_start(py::module_& m) {
   m.def("make_training", &make_training<T>, py::arg("net"), py::arg("evaluator"), py::arg("u"),
-        py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("tolerance"),
-        py::arg("least_decrease"), py::arg("seconds"), py::arg("objective"));
+        py::arg("method"), py::arg("frozen"), py::arg("simplex"), py::arg("singular_value_bounds"),
+        py::arg("tolerance"), py::arg("relative_decrease"), py::arg("seconds"), py::arg("objective"));
 }
 
 }  // namespace

@@ -12,9 +12,9 @@ namespace ocdl {
 
 template <class Enum, std::size_t Size>
 Enum enum_from(const std::array<std::string_view, Size>& names, std::string_view name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw std::invalid_argument("unknown name: " + std::string(name));
-  return static_cast<Enum>(found - names.begin());
+  const auto match = std::find(names.begin(), names.end(), name);
+  if (match == names.end()) throw std::invalid_argument("unknown name: " + std::string(name));
+  return static_cast<Enum>(match - names.begin());
 }
 
 /// The names in a table of facts.

@@ -66,7 +66,7 @@ inline const dlpack::Exchange* exchange_of(pybind11::handle object) {
   // Types that have them are kept for ever, so that no other type can be at their address later.
   static auto* known = new std::unordered_map<PyTypeObject*, const dlpack::Exchange*>;
   PyTypeObject* type = Py_TYPE(object.ptr());
-  if (const auto found = known->find(type); found != known->end()) return found->second;
+  if (const auto match = known->find(type); match != known->end()) return match->second;
   const auto capsule = py::getattr(py::type::of(object), "__dlpack_c_exchange_api__", py::none());
   if (!PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) return nullptr;
   const auto* exchange =
@@ -81,10 +81,10 @@ inline const dlpack::Exchange* exchange_of(pybind11::handle object) {
 /// Whether a tensor stands for the negative of its numbers, of which a view says nothing.
 inline bool is_lazy_negative(pybind11::handle tensor) {
   static PyObject* name = PyUnicode_InternFromString("is_neg");
-  const auto found =
+  const auto match =
       pybind11::reinterpret_steal<pybind11::object>(PyObject_CallMethodNoArgs(tensor.ptr(), name));
-  if (!found) PyErr_Clear();  // a library that has no such tensors
-  return found.ptr() == Py_True;
+  if (!match) PyErr_Clear();  // a library that has no such tensors
+  return match.ptr() == Py_True;
 }
 
 /// A view of a tensor, or nothing where it is none of real numbers T in C order in the memory of the CPU.

@@ -74,7 +74,7 @@ std::optional<Data<T>> fitting_data(const Network& net, const Objective& objecti
   const PlainSamples<T> rows(net, X);
   if (!rows.X || !parts_are_known(net, objective.regulariser)) return std::nullopt;
   Data<T> data{{rows.X, net.row_size()}, {}, nullptr, rows.samples};
-  if (facts_of(objective.loss).targets == TargetKind::classes)
+  if (traits_of(objective.loss).targets == TargetKind::classes)
     data.targets.labels = numbers_of<std::int64_t>(y, {rows.samples});
   else if (const T* table = numbers_of<T>(y, {rows.samples, net.outputs}); table || net.outputs > 1)
     data.targets.numbers = {table, net.outputs};
@@ -108,11 +108,12 @@ template <class T>
 bool are_usable(const Network& net, const Objective& objective, const Data<T>& data) {
   constexpr T highest = std::numeric_limits<T>::max();
   if (!all_finite(data.X.data, data.samples * data.X.width)) return false;
+  if (objective.kinetic > 0 && !(net.residual && net.tableau.b().minCoeff() >= 0)) return false;
   if (data.targets.labels) {
     const std::int64_t last = std::max<Index>(net.outputs - 1, 1);
     if (!all_within<std::int64_t>(data.targets.labels, data.samples, 0, last)) return false;
   } else if (!data.targets.grid) {  // observations are validated when they are made
-    const T lowest = std::max(-highest, T(facts_of(objective.loss).least_target));
+    const T lowest = std::max(-highest, T(traits_of(objective.loss).minimum_target));
     if (!all_within(data.targets.numbers.data, data.samples * data.targets.numbers.width, lowest, highest))
       return false;
   }

@@ -19,7 +19,7 @@ namespace ocdl {
 /// pages that are new to a process can take longer than to compute what is written to them.
 class ResultPool {
  public:
-  static constexpr std::size_t worthwhile = std::size_t(1) << 22, most_kept = std::size_t(1) << 28;
+  static constexpr std::size_t worthwhile = std::size_t(1) << 22, max_kept = std::size_t(1) << 28;
 
   static ResultPool& instance() {
     static auto* pool = new ResultPool;  // never destroyed: results may outlive everything else
@@ -28,25 +28,25 @@ class ResultPool {
 
   void* take(std::size_t bytes) {
     const std::lock_guard hold(lock_);
-    const auto found =
+    const auto match =
         std::find_if(kept_.begin(), kept_.end(), [&](const Piece& p) { return p.bytes == bytes; });
-    if (found == kept_.end()) {
+    if (match == kept_.end()) {
       if (void* memory = std::malloc(bytes)) return memory;
       throw OutOfMemory("a result takes " + in_units(static_cast<double>(bytes)) +
                         ", which the system refuses");
     }
-    void* memory = found->memory;
-    kept_.erase(found);
+    void* memory = match->memory;
+    kept_.erase(match);
     kept_bytes_ -= bytes;
     return memory;
   }
 
   void give_back(void* memory, std::size_t bytes) {
     const std::lock_guard hold(lock_);
-    if (bytes > most_kept) return std::free(memory);
+    if (bytes > max_kept) return std::free(memory);
     kept_.push_back({memory, bytes});
     kept_bytes_ += bytes;
-    while (kept_bytes_ > most_kept) {  // the oldest first
+    while (kept_bytes_ > max_kept) {  // the oldest first
       std::free(kept_.front().memory);
       kept_bytes_ -= kept_.front().bytes;
       kept_.erase(kept_.begin());

@@ -28,7 +28,7 @@ std::optional<Targets<T>> view_observations(pybind11::handle y, Index samples) {
 /// type.
 template <class T>
 Targets<T> view_targets(const Loss& loss, Index outputs, pybind11::handle y, Index samples) {
-  if (facts_of(loss).targets == TargetKind::classes) {
+  if (traits_of(loss).targets == TargetKind::classes) {
     if (!is_plain<std::int64_t>(y)) throw std::invalid_argument("y must be plain labels of int64");
     return {view(pybind11::reinterpret_borrow<Array<std::int64_t>>(y), samples, "y")};
   }

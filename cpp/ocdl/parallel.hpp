@@ -14,19 +14,19 @@
 #include <thread>
 #endif
 
-/// The only file that knows of threads. Nothing here changes a result: work is cut by the problem, never by
+/// The only file with threads. Nothing here changes a result: work is cut by the problem, never by
 /// the number of threads, and whatever is summed over blocks is summed in their order.
 namespace ocdl {
 
-/// What is asked of the runtime and of the system; without OpenMP there is one thread, which never waits.
+/// Functions of the runtime and of the system; without OpenMP there is one thread, which never waits.
 namespace runtime {
 #if defined(_OPENMP)
-inline int most_threads() { return omp_get_max_threads(); }
+inline int max_threads() { return omp_get_max_threads(); }
 inline int processors() { return omp_get_num_procs(); }
 inline void at_fork(void (*in_child)()) { pthread_atfork(nullptr, nullptr, in_child); }
 inline void yield() { std::this_thread::yield(); }
 #else
-inline int most_threads() { return 1; }
+inline int max_threads() { return 1; }
 inline int processors() { return 1; }
 inline void at_fork(void (*)()) {}
 inline void yield() {}
@@ -40,23 +40,24 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// The threads that work together on one piece of data. Each of them runs the same code on its own share.
+/// The threads that work together on the same data. Each of them runs the same code on its own range of
+/// items.
 class Team {
  public:
   static Team alone() { return Team(0, 1); }
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// This thread's share of `count` equal items.
-  Range share(Index count) const { return {count * rank_ / size_, count * (rank_ + 1) / size_}; }
-  /// What the first thread says, told to all of them by way of `told`, which they share.
-  bool agree(bool first_says, bool& told) const {
-    if (size_ == 1) return first_says;
-    if (rank_ == 0) told = first_says;
+  /// The range of this thread among `count` equal items.
+  Range range_of(Index count) const { return {count * rank_ / size_, count * (rank_ + 1) / size_}; }
+  /// The value of the first thread, on all threads; `shared` is memory that they have in common.
+  bool broadcast(bool value, bool& shared) const {
+    if (size_ == 1) return value;
+    if (rank_ == 0) shared = value;
     barrier();
-    const bool agreed = told;
+    const bool received = shared;
     barrier();
-    return agreed;
+    return received;
   }
   /// Waits until every thread of the team is here.
   void barrier() const {
@@ -76,23 +77,24 @@ class Team {
 };
 
 /// ocdl's own number of threads. Unless it is set, OpenMP's limit for the calling thread holds, so that
-/// OMP_NUM_THREADS and libraries that lower the limit for a while are respected; nobody else's setting is
+/// OMP_NUM_THREADS and libraries that lower the limit for a while are respected; no other setting is
 /// changed.
 class ThreadLimit {
  public:
   static void set(int threads) {
     if (threads < 1) throw std::invalid_argument("the number of threads must be at least 1");
-    chosen().store(threads);
+    process_limit().store(threads);
   }
   /// The same for the calling thread alone, where it counts instead; 0: no longer.
   static void set_here(int threads) {
     if (threads < 0) throw std::invalid_argument("the number of threads must not be negative");
-    chosen_here() = threads;
+    calling_thread_limit() = threads;
   }
   static int get() {
     if (in_forked_child().load(std::memory_order_relaxed)) return 1;
-    const int threads = chosen_here() > 0 ? chosen_here() : chosen().load(std::memory_order_relaxed);
-    return threads > 0 ? threads : runtime::most_threads();
+    const int threads =
+        calling_thread_limit() > 0 ? calling_thread_limit() : process_limit().load(std::memory_order_relaxed);
+    return threads > 0 ? threads : runtime::max_threads();
   }
   /// More threads than this gain nothing anywhere, and a runtime that cannot start a thread ends the process.
   static int sensible() {
@@ -108,11 +110,11 @@ class ThreadLimit {
   }
 
  private:
-  static std::atomic<int>& chosen() {
+  static std::atomic<int>& process_limit() {
     static std::atomic<int> threads{0};
     return threads;
   }
-  static int& chosen_here() {
+  static int& calling_thread_limit() {
     static thread_local int threads = 0;
     return threads;
   }

@@ -93,12 +93,12 @@ class ThreadChoice {
  public:
   /// `work`: activations evaluated, about a nanosecond each. `parts`: how many threads find something to do.
   ThreadChoice(double work, Index parts)
-      : most_(work < min_work && !insisted()
-                  ? 1
-                  : static_cast<int>(std::min<Index>(ThreadLimit::sensible(), parts))),
-        threads_(most_),
+      : max_threads_(work < min_work && !insisted()
+                         ? 1
+                         : static_cast<int>(std::min<Index>(ThreadLimit::sensible(), parts))),
+        threads_(max_threads_),
         work_(work) {
-    if (most_ > 1 && work < ample_work && !insisted()) {
+    if (max_threads_ > 1 && work < ample_work && !insisted()) {
       account_ = &accounts()[static_cast<std::size_t>(std::log2(work / min_work))];
       if (!account_->takes_threads(threads_)) threads_ = 1;
       started_ = Clock::now();
@@ -116,7 +116,7 @@ class ThreadChoice {
 
   int threads() const { return threads_; }
   /// What an evaluation of this size may take another time: memory for so many is allocated once.
-  int most() const { return most_; }
+  int max_threads() const { return max_threads_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -131,7 +131,7 @@ class ThreadChoice {
     return accounts;
   }
 
-  int most_, threads_;
+  int max_threads_, threads_;
   double work_;
   ThreadAccount* account_ = nullptr;
   Clock::time_point started_;

@@ -29,7 +29,7 @@ struct Problem {
 
   Index samples() const { return static_cast<Index>(X.size()) / net.row_size(); }
   Data<T> data() const {
-    const bool of_classes = facts_of(objective.loss).targets == TargetKind::classes;
+    const bool of_classes = traits_of(objective.loss).targets == TargetKind::classes;
     const ObservationGrid grid{times, shared_times.empty() ? nullptr : shared_times.data()};
     const Index width = grid ? grid.row_width(net.outputs) : net.outputs;
     return {{X.data(), net.row_size()},
@@ -70,7 +70,7 @@ class Draw {
       if (part.role != Role::field || part.shape.size() < 3 || part.shape.back() == net.rows()) continue;
       const double size =
           net.degree ? 0.03 : std::sqrt(static_cast<double>(net.dim) / static_cast<double>(net.width));
-      for (Index n = part.place.begin; n < part.place.end; ++n) u[static_cast<std::size_t>(n)] *= size;
+      for (Index n = part.range.begin; n < part.range.end; ++n) u[static_cast<std::size_t>(n)] *= size;
     }
     const double step = 1.0 / static_cast<double>(net.layers);
     const bool uniform = coin(0.3);
@@ -85,7 +85,7 @@ class Draw {
     auto field =
         residual ? static_cast<FieldKind>(whole(0, static_cast<Index>(fields.size()) - 1)) : FieldKind::dense;
     if (traits_of(field).needs_even_dim && dim % 2) field = FieldKind::dense;
-    const std::string_view option = traits_of(field).required_option;
+    const std::string_view option = traits_of(field).option;
     std::vector<Index> layer_sets;
     if (coin(0.3)) {
       const Index sets = whole(1, layers);
@@ -121,7 +121,7 @@ class Draw {
         const double most = std::min(parameter.below, 2.0);
         record.*parameter.member = parameter.above + (most - parameter.above) * (0.05 + 0.9 * uniform());
       }
-      if (record.facts.targets == kind) known.push_back(record);
+      if (record.traits.targets == kind) known.push_back(record);
     });
     return known[static_cast<std::size_t>(whole(0, static_cast<Index>(known.size()) - 1))];
   }
@@ -138,7 +138,7 @@ class Draw {
     p.objective = {loss(kind), coin(), {}};
     p.numbers = normals(samples * p.net.outputs);
     for (double& number : p.numbers)
-      if (number < facts_of(p.objective.loss).least_target) number = coin(0.3) ? 0 : -number;
+      if (number < traits_of(p.objective.loss).minimum_target) number = coin(0.3) ? 0 : -number;
     if (coin(0.2)) p.objective.regulariser = regulariser(p.net);
     return p;
   }
@@ -163,7 +163,7 @@ class Draw {
     };
     p.times = times;
     if (shared) p.shared_times = sorted_times();
-    const double least = facts_of(p.objective.loss).least_target;
+    const double least = traits_of(p.objective.loss).minimum_target;
     p.numbers.clear();
     for (Index i = 0; i < p.samples(); ++i) {
       const Index present = whole(0, times * net.outputs - 1);
@@ -173,8 +173,8 @@ class Draw {
         p.numbers.push_back(n != present && coin(0.3) ? std::numeric_limits<double>::quiet_NaN() : value);
       }
       if (shared) continue;
-      const std::vector<double> own = sorted_times();
-      p.numbers.insert(p.numbers.end(), own.begin(), own.end());
+      const std::vector<double> clock = sorted_times();
+      p.numbers.insert(p.numbers.end(), clock.begin(), clock.end());
     }
   }
 
@@ -190,7 +190,10 @@ class Draw {
     Regulariser sum;
     for_each_penalty([&](auto penalty) {
       penalty.weight = std::abs(normal());
-      penalty.parts = parts();
+      if constexpr (std::is_same_v<decltype(penalty), GroupL1>)
+        penalty.axis = coin() ? net.parts[0].axes[0] : "dim";
+      else
+        penalty.parts = parts();
       sum.penalties.push_back(penalty);
     });
     return sum;

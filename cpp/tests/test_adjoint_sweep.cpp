@@ -78,8 +78,8 @@ double complex_step_error(const Problem<double>& p, const Cotangents& cotangents
     if (!(error <= worst * size)) worst = error / size;
   };
   for (const Part& part : p.net.parts)
-    if (part.place.begin < part.place.end && (part.role != Role::steps || p.net.learns_steps))
-      check(q.controls, exact.controls, part.place);
+    if (part.range.begin < part.range.end && (part.role != Role::steps || p.net.learns_steps))
+      check(q.controls, exact.controls, part.range);
   check(q.X, exact.rows, {0, static_cast<Index>(p.X.size())});
   return worst;
 }

@@ -121,7 +121,7 @@ std::uint64_t training(const Problem<double>& p, const MethodOptions& method, bo
 
 Network network(Index dim, const std::string& tableau, Activation activation, FieldKind field, bool shared,
                 std::vector<Index> layer_sets = {}) {
-  const std::string_view option = traits_of(field).required_option;
+  const std::string_view option = traits_of(field).requires_option ? traits_of(field).option : "";
   return Network({.features = dim,
                   .dim = dim,
                   .layers = 5,
@@ -159,8 +159,8 @@ Table computed_bits() {
   for_each_loss([&](const auto& loss) {
     const Problem<double> p =
         problem(network(4, "improved_euler", Activation::tanh, FieldKind::hamiltonian, true), 90, Loss{loss});
-    table["loss " + std::string(loss.facts.name)] = gradients(p);
-    table["second order, loss " + std::string(loss.facts.name)] = products(p, draw);
+    table["loss " + std::string(loss.traits.name)] = gradients(p);
+    table["second order, loss " + std::string(loss.traits.name)] = products(p, draw);
   });
   for (const FieldKind kind : {FieldKind::mlp, FieldKind::polynomial}) {
     ExactDraw own_draw;

@@ -23,7 +23,7 @@ class RunningCost : public Cost<T> {
   }
 
   void add_layer(const CostBlock<T>& at, Index j, const Stages<T>& stages) const override {
-    for (Index t = at.own.range().begin; t < at.own.range().end; ++t) {
+    for (Index t = at.thread.range().begin; t < at.thread.range().end; ++t) {
       T sum{};
       for (Index i = 0; i < at.net.stages; ++i)
         if (at.net.weight(i) != 0)
@@ -35,19 +35,19 @@ class RunningCost : public Cost<T> {
   void add_stage_cotangent(const CostBlock<T>& at, Index, Index i, const Stages<T>& stages,
                            LinearCombination<T>& g) const override {
     if (at.net.weight(i) == 0) return;
-    const Plane<T> s(at.scratch, at.net.rows(), at.own.block_tiles);
-    for (Index t = at.own.range().begin; t < at.own.range().end; ++t) {
+    const Plane<T> s(at.scratch, at.net.rows(), at.thread.block_tiles);
+    for (Index t = at.thread.range().begin; t < at.thread.range().end; ++t) {
       s.tile(t) = T(2 * at.net.weight(i)) * stages.value(i).tile(t);
       s.tile(t).rightCols(tile_width<T> - at.samples_in(t)).setZero();
     }
-    g.add(T(1), s.slice(at.own));
+    g.add(T(1), s.slice(at.thread));
   }
   /// dC/dh_j = sum <g_i - s_i, k_i> + sum b_i |k_i|^2 with s_i = 2 b_i k_i, the part of g_i that comes from
   /// here.
   void add_control_gradient(const CostBlock<T>& at, const Controls<T>& gradient) const override {
-    if (at.own.team.rank() != 0 || !learns_steps_) return;
+    if (at.thread.team.rank() != 0 || !learns_steps_) return;
     for (Index j = 0; j < layers_; ++j)
-      for (Index t = 0; t < at.own.block_tiles; ++t) gradient.h(j) -= sum_of(at, t, j);
+      for (Index t = 0; t < at.thread.block_tiles; ++t) gradient.h(j) -= sum_of(at, t, j);
   }
 
  private:
@@ -55,7 +55,7 @@ class RunningCost : public Cost<T> {
   bool learns_steps_;
 
   T& sum_of(const CostBlock<T>& at, Index t, Index j) const {
-    return at.scratch[at.own.block_tiles * plane_size_ + t * layers_ + j];
+    return at.scratch[at.thread.block_tiles * plane_size_ + t * layers_ + j];
   }
 };
 
@@ -66,7 +66,7 @@ class InnerLayersCost : public Cost<T> {
   CostNeeds needs() const override { return {.reads_states = true, .adds_state_cotangents = true}; }
 
   void evaluate(const CostBlock<T>& at) const override {
-    for (Index t = at.own.range().begin; t < at.own.range().end; ++t) {
+    for (Index t = at.thread.range().begin; t < at.thread.range().end; ++t) {
       const Index dim = at.net.dim, count = at.samples_in(t);
       at.values[t] +=
           Wide<T>(T(0.5) * at.trajectory.state(3).tile(t).topLeftCorner(dim, count).square().sum());
@@ -75,9 +75,9 @@ class InnerLayersCost : public Cost<T> {
   }
   void add_state_cotangent(const CostBlock<T>& at, Index j, const Plane<T>& p) const override {
     if (j != 3 && j != 7) return;
-    const Plane<T> y = at.trajectory.state(j).slice(at.own);
+    const Plane<T> y = at.trajectory.state(j).slice(at.thread);
     for (Index t = 0; t < p.tiles(); ++t) {
-      const Index dim = at.net.dim, count = at.samples_in(at.own.first + t);
+      const Index dim = at.net.dim, count = at.samples_in(at.thread.first + t);
       if (j == 3)
         p.tile(t).topLeftCorner(dim, count) += y.tile(t).topLeftCorner(dim, count);
       else
@@ -137,8 +137,8 @@ double complex_step_error(const Problem<double>& p, const Choice& choice, Draw& 
     if (!(error <= largest * size)) largest = error / size;
   };
   for (const Part& part : p.net.parts)
-    if (part.place.size() > 0 && (part.role != Role::steps || p.net.learns_steps))
-      check(q.controls, exact.controls, part.place);
+    if (part.range.size() > 0 && (part.role != Role::steps || p.net.learns_steps))
+      check(q.controls, exact.controls, part.range);
   check(q.X, exact.rows, {0, static_cast<Index>(p.X.size())});
   return largest;
 }

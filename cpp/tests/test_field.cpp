@@ -23,7 +23,7 @@ Index size_of(const FieldPart& part) {
 
 /// A field of this kind: of a width that is no multiple of a panel's, or of a degree that fits the dimension.
 Field<double> field_of(FieldKind kind, Index dim, Activation activation) {
-  const std::string_view option = traits_of(kind).required_option;
+  const std::string_view option = traits_of(kind).option;
   return {kind,
           {dim, activation, option == "width" ? 2 * dim + 3 : 0,
            option == "degree" ? (dim < 5    ? 3

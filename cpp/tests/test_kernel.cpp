@@ -105,12 +105,12 @@ BOOST_AUTO_TEST_CASE(products_have_the_same_bits_however_a_team_shares_them_and_
                           g = sized(rows), panels = sized(panel::transposed_size<double>(cols, tiles)),
                           scratch = sized(threads * panel::scratch_size<double>());
       parallel(threads, [&](const Team& team) {
-        const ThreadSlice<double> own = ThreadSlice<double>::of(team, samples);
+        const ThreadSlice<double> thread = ThreadSlice<double>::of(team, samples);
         const Plane<const double> y(Y.data(), cols, tiles), d(D.data(), rows, tiles);
-        affine(matrix(M), bias.data(), y, Plane<double>(Z.data(), rows, tiles), own);
-        transposed_product(matrix(M), d, Plane<double>(E.data(), cols, tiles), own,
+        affine(matrix(M), bias.data(), y, Plane<double>(Z.data(), rows, tiles), thread);
+        transposed_product(matrix(M), d, Plane<double>(E.data(), cols, tiles), thread,
                            scratch.data() + team.rank() * panel::scratch_size<double>());
-        outer_product(d, y, own, false, MatrixView<double>(G.data(), rows, cols), g.data(), panels.data());
+        outer_product(d, y, thread, false, MatrixView<double>(G.data(), rows, cols), g.data(), panels.data());
       });
       return std::array{Z, E, G, g};
     };

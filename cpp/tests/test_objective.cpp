@@ -47,7 +47,7 @@ double complex_step_error(const Problem<double>& p, Draw& draw) {
   };
   for (const Part& part : p.net.parts)
     if (part.role != Role::steps || p.net.learns_steps)
-      check(q.controls, exact.controls, part.place.begin, part.place.end);
+      check(q.controls, exact.controls, part.range.begin, part.range.end);
   check(q.X, exact.rows, 0, static_cast<Index>(q.X.size()));
   return worst;
 }
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(the_gradient_is_the_complex_step_on_a_thousand_networks) {
     const Network net = draw.network(tableau, activation, layers, draw.whole(1, 20));
     const double error = complex_step_error(draw.problem(net, draw.whole(1, 9)), draw);
     BOOST_TEST(error <= 1e-12, "network " << n << ": " << tableau << ", " << layers << " layers, dimension "
-                                          << net.dim << ", " << facts_of(activation).name << ": " << error);
+                                          << net.dim << ", " << traits_of(activation).name << ": " << error);
     keep_worst(worst, error);
   }
   BOOST_TEST_MESSAGE("worst relative error of " << networks << " gradients: " << worst);
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_an_implicit_method_is_the_complex_step_on_f
     const double error = complex_step_error(draw.problem(net, draw.whole(1, 9)), draw);
     BOOST_TEST(error <= 1e-11, "network " << n << ": " << tableau << ", " << layers << " layers, dimension "
                                           << net.dim << ", " << traits_of(net.field_kind).name << ", "
-                                          << facts_of(activation).name << ": " << error);
+                                          << traits_of(activation).name << ": " << error);
     keep_worst(worst, error);
   }
   BOOST_TEST_MESSAGE("worst relative error of " << networks << " gradients: " << worst);
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_a_regression_is_the_complex_step_on_a_thous
     BOOST_TEST(error <= (is_explicit ? 1e-12 : 1e-11),
                "network " << n << ": " << tableau << ", " << net.layers << " layers, dimension " << net.dim
                           << ", " << activations[number % activations.size()].name << ", "
-                          << facts_of(p.objective.loss).name << ": " << error);
+                          << traits_of(p.objective.loss).name << ": " << error);
     keep_worst(worst, error);
   }
   BOOST_TEST_MESSAGE("worst relative error of " << networks << " gradients: " << worst);
@@ -257,8 +257,8 @@ BOOST_AUTO_TEST_CASE(wide_sweeps_show_that_controls_and_gradient_are_finite_only
     BOOST_TEST(shows_finite(p, gradient) == expected, "network " << n);
     shown += expected;
     const Part& part = p.net.parts[static_cast<std::size_t>(draw.whole(0, Index(p.net.parts.size()) - 1))];
-    if (part.place.size() == 0) continue;
-    auto& control = p.controls[static_cast<std::size_t>(draw.whole(part.place.begin, part.place.end - 1))];
+    if (part.range.size() == 0) continue;
+    auto& control = p.controls[static_cast<std::size_t>(draw.whole(part.range.begin, part.range.end - 1))];
     control = std::array{infinity, -infinity, std::nan("")}[n / 3 % 3];
     BOOST_TEST(!shows_finite(p, gradient), "network " << n << ", " << part.name << " with " << control);
   }
@@ -285,7 +285,7 @@ BOOST_AUTO_TEST_CASE(wide_sweeps_show_that_controls_and_gradient_are_finite_only
   BOOST_TEST(!shows_finite(p, gradient));
   for (const Part& part : p.net.parts)
     BOOST_TEST(
-        (first_non_finite(gradient.data(), part.place.begin, part.place.end) < 0) == (part.name != "K"),
+        (first_non_finite(gradient.data(), part.range.begin, part.range.end) < 0) == (part.name != "K"),
         part.name);
 
   // A stage that does not matter has controls that are not checked.
@@ -417,7 +417,7 @@ BOOST_AUTO_TEST_CASE(the_hessian_product_is_the_complex_step_of_the_gradient_on_
     const auto kind = static_cast<TargetKind>(draw.coin());
     const double error = product_error(draw.problem(net, draw.whole(1, 19), kind), draw);
     BOOST_TEST(error <= 1e-11, "network " << n << ": " << tableau << ", " << layers << " layers, dimension "
-                                          << net.dim << ", " << facts_of(activation).name << ": " << error);
+                                          << net.dim << ", " << traits_of(activation).name << ": " << error);
     keep_worst(worst, error);
   }
   BOOST_TEST_MESSAGE("worst relative error of " << networks << " Hessian products: " << worst);

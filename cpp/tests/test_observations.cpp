@@ -33,8 +33,8 @@ double complex_step_error(const Problem<double>& p, Draw& draw) {
     if (!(error <= largest * size)) largest = error / size;
   };
   for (const Part& part : p.net.parts)
-    if (part.place.size() > 0 && (part.role != Role::steps || p.net.learns_steps))
-      check(q.controls, exact.controls, part.place);
+    if (part.range.size() > 0 && (part.role != Role::steps || p.net.learns_steps))
+      check(q.controls, exact.controls, part.range);
   check(q.X, exact.rows, {0, static_cast<Index>(p.X.size())});
   return largest;
 }

@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(stages_are_grouped_as_they_depend_on_each_other) {
   BOOST_TEST(groups(ocdl::named("trapezoidal")) == "0-1 explicit 1-2 implicit ");
   BOOST_TEST(groups(ocdl::named("sdirk2")) == "0-1 implicit 1-2 implicit ");
   BOOST_TEST(groups(ocdl::named("gauss3")) == "0-3 implicit ");
-  // Stage 1 needs stage 2, so that the two belong together, and stage 3 needs nobody.
+  // Stage 1 needs stage 2, so that the two belong together, and stage 3 needs no other.
   Matrix A = Matrix::Zero(4, 4);
   A(1, 0) = A(1, 2) = A(2, 1) = 1;
   BOOST_TEST(groups(Tableau(A, Vector::Constant(4, 0.25))) == "0-1 explicit 1-3 implicit 3-4 explicit ");

@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(the_proximal_map_is_the_minimiser_of_its_definition) {
   Draw draw(13);
   Network net(
       {.features = 3, .dim = 3, .layers = 4, .outputs = 1, .tableau = named("euler"), .learns_steps = true});
-  const Range bias = net.parts[1].place;
+  const Range bias = net.parts[1].range;
   const std::vector<Penalty> penalties{L1{0.7, {}}, L1{0.2, {{{"K", "h"}}}}, Tikhonov{0.3, {}}};
   for (int trial = 0; trial < 20; ++trial) {
     Regulariser regulariser{penalties};

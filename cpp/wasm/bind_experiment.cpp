@@ -46,7 +46,7 @@ OCDL_EXPORTED(control_size) Index control_size(const Experiment* experiment) {
 
 OCDL_EXPORTED(set_loss) void set_loss(Experiment* experiment, const char* name, int mean) {
   for_each_loss([&](const auto& loss) {
-    if (loss.facts.name == name) experiment->objective.loss = loss;
+    if (loss.traits.name == name) experiment->objective.loss = loss;
   });
   experiment->objective.mean = mean;
 }

@@ -32,7 +32,7 @@ struct Experiment {
                            : Targets<double>{nullptr, {numbers.data(), net.outputs}};
   }
   Index samples() const { return static_cast<Index>(X.size()) / net.features; }
-  bool takes_classes() const { return facts_of(objective.loss).targets == TargetKind::classes; }
+  bool takes_classes() const { return traits_of(objective.loss).targets == TargetKind::classes; }
   /// Targets come as numbers, whatever they are.
   void take(const double* inputs, const double* given, Index count) {
     X.assign(inputs, inputs + count * net.features);

@@ -93,9 +93,9 @@ def bridges() -> Rows:
 def optimisers() -> Rows:
     """Return how many evaluations a chain needs for the loss that Algorithm 2 ends with."""
     rows: Rows = [("data", "evaluations of Algorithm 2", "of the chain", "median ratio")]
-    found = stored("optimisers")["rows"]
-    for data in dict.fromkeys(row["data"] for row in found):
-        own = [row for row in found if row["data"] == data]
+    result = stored("optimisers")["rows"]
+    for data in dict.fromkeys(row["data"] for row in result):
+        own = [row for row in result if row["data"] == data]
         chain = [row["chain"] for row in own]
         ratios = [row["algorithm 2"] / row["chain"] if row["chain"] else 0.0 for row in own]
         there = sorted(count for count in chain if count)

@@ -55,9 +55,9 @@ def elsewhere(app: Any, env: Any, node: addnodes.pending_xref, shown: nodes.Node
     if is_dataclass(record) and field in {known.name for known in fields(record)}:
         names.append(owner)
     for name in names:
-        found = env.domains["py"].resolve_xref(env, node["refdoc"], app.builder, "obj", f"ocdl.{name}", node, shown)
-        if found is not None:
-            return found
+        result = env.domains["py"].resolve_xref(env, node["refdoc"], app.builder, "obj", f"ocdl.{name}", node, shown)
+        if result is not None:
+            return result
     return None
 
 

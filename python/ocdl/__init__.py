@@ -25,7 +25,7 @@ from ocdl.model.controls import Controls, Part
 from ocdl.model.initial_states import InitialStates
 from ocdl.model.objective import Objective
 from ocdl.model.observations import Observations
-from ocdl.model.penalties import L1, EvenSteps, GroupL1, Penalty, Tikhonov, TimeSmoothness
+from ocdl.model.penalties import L1, EvenSteps, GroupL1, Kinetic, Penalty, Tikhonov, TimeSmoothness
 from ocdl.model.projection import project_simplex
 from ocdl.model.tableau import Tableau, tableaux
 from ocdl.network import Network, Trajectory
@@ -51,11 +51,13 @@ __all__ = [
     "Checkpoint",
     "Controls",
     "Convergence",
+    "Dynamics",
     "EvenSteps",
     "GradientDescent",
     "GroupL1",
     "History",
     "InitialStates",
+    "Kinetic",
     "MinimalPerturbation",
     "ModelFileError",
     "MultilevelResult",
@@ -65,6 +67,7 @@ __all__ = [
     "ODERegressor",
     "Objective",
     "Observations",
+    "OptimalInputs",
     "Part",
     "Penalty",
     "PruningSummary",
@@ -101,6 +104,8 @@ __all__ = [
 ]
 __version__ = _version("ocdl")
 _LAZY = {
+    "Dynamics": "ocdl.dynamics.estimator",
+    "OptimalInputs": "ocdl.dynamics.control",
     "TableError": "ocdl.tables.frame",
     "TableModel": "ocdl.tables.model",
     "TablePreprocessor": "ocdl.tables.preprocessor",
@@ -110,6 +115,8 @@ _OF_EXTRAS = ("jax", "torch")  # not in __all__: `from ocdl import *` must not n
 
 if _TYPE_CHECKING:
     from ocdl import jax, plot, torch  # noqa: F401
+    from ocdl.dynamics import Dynamics
+    from ocdl.dynamics.control import OptimalInputs
     from ocdl.estimator import ODEClassifier, ODERegressor
     from ocdl.interop.onnx_export import export_onnx
     from ocdl.tables.frame import TableError

@@ -133,7 +133,7 @@ def tensor_vjp(
 ) -> tuple[Any, ...] | None: ...
 
 # name -> (largest slope, whether it has a kink at 0, the |z| from which on it is flat)
-def activations() -> dict[str, tuple[float, bool, float]]: ...
+def activations() -> dict[str, tuple[float, bool, float, bool]]: ...
 
 # z <- sigma(z) on whole packs, as a sweep does it
 @overload
@@ -148,7 +148,7 @@ def activation_derivatives(
 
 # name -> (the field that it is after a linear map of its controls, or itself; whether it needs an even dimension; the
 # option that it requires, "width", "degree" or "")
-def fields() -> dict[str, tuple[str, bool, str, bool]]: ...
+def fields() -> dict[str, tuple[str, bool, str, bool, bool]]: ...
 
 # Index of the first such entry of the flat array, or -1.
 @overload
@@ -435,8 +435,9 @@ def make_training(
     method: Method,
     frozen: list[str],
     simplex: bool,
+    singular_value_bounds: list[float],
     tolerance: float,
-    least_decrease: float,
+    relative_decrease: float,
     seconds: float,
     objective: Objective,
 ) -> Training: ...
@@ -448,8 +449,9 @@ def make_training(
     method: Method,
     frozen: list[str],
     simplex: bool,
+    singular_value_bounds: list[float],
     tolerance: float,
-    least_decrease: float,
+    relative_decrease: float,
     seconds: float,
     objective: Objective,
 ) -> Training: ...

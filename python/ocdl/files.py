@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from ocdl.dynamics.files import is_dynamics
+from ocdl.dynamics.files import restore as restore_dynamics
 from ocdl.model.controls import Controls
 from ocdl.network import Network, files
 from ocdl.network.files import SavedNetwork
 from ocdl.storage.container import FilePath, file_error
 
 if TYPE_CHECKING:
+    from ocdl.dynamics import Dynamics
     from ocdl.estimator import ODEClassifier, ODERegressor
     from ocdl.tables.model import TableModel
 
@@ -21,7 +24,7 @@ Expected = TypeVar("Expected")
 @overload
 def save(path: FilePath, net: Network, u: Controls, **metadata: Any) -> None: ...
 @overload
-def save(path: FilePath, net: ODEClassifier | ODERegressor | TableModel) -> None: ...
+def save(path: FilePath, net: ODEClassifier | ODERegressor | TableModel | Dynamics) -> None: ...
 def save(path: FilePath, net: Any, u: Controls | None = None, **metadata: Any) -> None:
     """Write a network and its controls, or a fitted estimator or table model, to a file; `load` returns the same bits.
 
@@ -33,7 +36,7 @@ def save(path: FilePath, net: Any, u: Controls | None = None, **metadata: Any) -
     ----------
     path : str or path-like
         Any name; ``.ocdl`` is customary. The format is safetensors, which other programs can read.
-    net : Network, or a fitted ODEClassifier, ODERegressor or TableModel
+    net : Network, or a fitted ODEClassifier, ODERegressor, TableModel or Dynamics
     u : Controls
         The controls of the network; a fitted model has its own.
     **metadata
@@ -63,8 +66,8 @@ def save(path: FilePath, net: Any, u: Controls | None = None, **metadata: Any) -
         return
     if isinstance(net, type) or not callable(getattr(net, "save", None)):
         raise TypeError(
-            f"net must be a Network, or a fitted ODEClassifier, ODERegressor or TableModel, got {type(net).__name__}: "
-            "ocdl.save takes (path, net, u) or (path, fitted)"
+            "net must be a Network, or a fitted ODEClassifier, ODERegressor, TableModel or Dynamics, got "
+            f"{type(net).__name__}: ocdl.save takes (path, net, u) or (path, fitted)"
         )
     if u is not None or metadata:
         raise TypeError(
@@ -74,7 +77,7 @@ def save(path: FilePath, net: Any, u: Controls | None = None, **metadata: Any) -
 
 
 @overload
-def load(path: FilePath) -> SavedNetwork | ODEClassifier | ODERegressor | TableModel: ...
+def load(path: FilePath) -> SavedNetwork | ODEClassifier | ODERegressor | TableModel | Dynamics: ...
 @overload
 def load(path: FilePath, expected: type[Expected]) -> Expected: ...
 def load(path: FilePath, expected: type[Any] | None = None) -> Any:
@@ -86,12 +89,12 @@ def load(path: FilePath, expected: type[Any] | None = None) -> Any:
     ----------
     path : str or path-like
     expected : type, optional
-        The type that the file must hold: `SavedNetwork`, `ODEClassifier`, `ODERegressor` or `TableModel`. Any other
-        raises a ModelFileError, and type checkers infer the type of the result.
+        The type that the file must hold: `SavedNetwork`, `ODEClassifier`, `ODERegressor`, `TableModel` or `Dynamics`.
+        Any other raises a ModelFileError, and type checkers infer the type of the result.
 
     Returns
     -------
-    SavedNetwork, ODEClassifier, ODERegressor or TableModel
+    SavedNetwork, ODEClassifier, ODERegressor, TableModel or Dynamics
         What `save` wrote: a `SavedNetwork` is a named tuple (network, controls, metadata). ``ocdl train`` writes a
         `TableModel`.
 
@@ -117,7 +120,11 @@ def load(path: FilePath, expected: type[Any] | None = None) -> Any:
         raise TypeError(f"expected must be a type, as in expected=ocdl.ODEClassifier, got {type(expected).__name__}")
     stored = files.read(path)
     result: Any = stored.model
-    if "estimator" in stored.model.metadata:
+    if is_dynamics(stored.model.metadata):
+        from ocdl.dynamics.estimator import Dynamics
+
+        result = restore_dynamics(path, stored, Dynamics)
+    elif "estimator" in stored.model.metadata:
         from ocdl.tables.model import restore
 
         result = restore(path, stored)

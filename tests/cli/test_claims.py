@@ -92,7 +92,7 @@ def test_claim_about_the_view() -> None:
 
 def test_claims_about_shapes() -> None:
     straight = [linear("architectures", name, seed) for name in ARCHITECTURES for seed in (1, 2)]
-    assert verdict(8, straight).word == "fails"  # nobody squeezes
+    assert verdict(8, straight).word == "fails"  # no network squeezes
     same = verdict(9, straight)
     assert (same.word, same.count) == ("holds", "4 of 4")
     outside = linear("architectures", "ResNet", 2, push=0.99, W=(1.0, 0.0))  # all points on one side

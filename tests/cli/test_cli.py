@@ -35,11 +35,11 @@ from ocdl.training.optimisers import SINGLE_OPTIMISERS
 def test_info(run: Run) -> None:
     code, out, err = run("info", "--json")
     assert (code, err) == (0, "")
-    facts = json.loads(out)
-    assert facts["version"] == ocdl.__version__
-    assert facts["core"] == ocdl.build_info()
-    assert facts["threads"] == ocdl.get_num_threads()
-    assert facts["numpy"] == np.__version__
+    report = json.loads(out)
+    assert report["version"] == ocdl.__version__
+    assert report["core"] == ocdl.build_info()
+    assert report["threads"] == ocdl.get_num_threads()
+    assert report["numpy"] == np.__version__
     assert ocdl.__version__ in run("info")[1]
 
 
@@ -108,10 +108,10 @@ def test_arguments_are_parsed_without_heavy_imports() -> None:
 def test_the_papers_data(data: str, run: Run, tmp_path: Path) -> None:
     code, out, _ = run("train", "--data", data, *QUICK, "--seed", 3, "--out", tmp_path / "m.ocdl", "--json")
     assert code == 0
-    facts = json.loads(out)
-    assert facts["iterations"] <= 40  # 20 under a weak prior, 20 under the whole one
-    assert facts["test_samples"] == pytest.approx(facts["train_samples"] / 4, abs=1)
-    assert 0.4 < facts["test_accuracy"] <= 1
+    report = json.loads(out)
+    assert report["iterations"] <= 40  # 20 under a weak prior, 20 under the whole one
+    assert report["test_samples"] == pytest.approx(report["train_samples"] / 4, abs=1)
+    assert 0.4 < report["test_accuracy"] <= 1
 
 
 def test_the_report(run: Run, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_warnings_are_one_line(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_constant_column_that_saturates_is_named(run: Run, tmp_path: Path) -> None:
-    """It may have been scaled already: the mean of equal numbers of 1e19 is rounded, and what is left is large."""
+    """A column may be scaled already: the mean of equal numbers of 1e19 is rounded, and the residual is large."""
     rows = np.random.default_rng(0).normal(size=(40, 3))
     rows[:, 1] = -28_672
     np.savez(tmp_path / "data.npz", X=rows, y=rows[:, 0] > 0)
@@ -165,10 +165,10 @@ def test_predictions_are_those_of_the_pipeline(loss: str, optimiser: str, iris: 
         assert json.loads(out)["test_accuracy"] == pipeline.score(X_test, y_test)
         pipeline.fit(X, y)  # the saved model is one of all rows
     _, out, _ = run("predict", path, iris, "--json", "--proba")
-    facts = json.loads(out)
-    assert facts["predictions"] == pipeline.predict(X).tolist()
-    assert facts["probabilities"] == pipeline.predict_proba(X).tolist()
-    assert facts["classes"] == pipeline.classes_.tolist()
+    report = json.loads(out)
+    assert report["predictions"] == pipeline.predict(X).tolist()
+    assert report["probabilities"] == pipeline.predict_proba(X).tolist()
+    assert report["classes"] == pipeline.classes_.tolist()
 
 
 def test_predictions_as_csv(model: Path, iris: Path, run: Run, tmp_path: Path) -> None:
@@ -218,8 +218,8 @@ def test_csv_files_are_understood(
     chosen = () if target is None else ("--target", target)
     result = run("train", "--data", data, *chosen, *QUICK, "--test-size", 0, "--quiet", "--out", path)
     assert result == (0, "", "")
-    facts = json.loads(run("inspect", path, "--json")[1])
-    assert (facts["classes"], facts["feature_names"]) == (classes, names)
+    report = json.loads(run("inspect", path, "--json")[1])
+    assert (report["classes"], report["feature_names"]) == (classes, names)
     code, out, _ = run("predict", path, data, "--json")
     assert code == 0
     assert len(json.loads(out)["predictions"]) == 2
@@ -257,12 +257,12 @@ def test_inspect(model: Path, run: Run) -> None:
     assert "classification of species; classes: setosa" in out
     assert "4 columns; 4 numbers after encoding" in out
     assert [line.split()[0] for line in out.splitlines()[-4:]] == ["a", "b", "c", "d"]
-    facts = json.loads(run("inspect", model, "--json")[1])
-    assert facts["format_version"] == FORMAT_VERSION
-    assert facts["ocdl"] == ocdl.__version__
-    assert facts["time_steps"]["count"] == facts["network"]["n_layers"] == 3
-    assert facts["table"] == facts["metadata"]["table"]
-    assert facts["table"]["target"] == {"name": "species", "position": 4}
+    report = json.loads(run("inspect", model, "--json")[1])
+    assert report["format_version"] == FORMAT_VERSION
+    assert report["ocdl"] == ocdl.__version__
+    assert report["time_steps"]["count"] == report["network"]["n_layers"] == 3
+    assert report["table"] == report["metadata"]["table"]
+    assert report["table"]["target"] == {"name": "species", "position": 4}
 
 
 def test_control_sequences_in_files_are_escaped(run: Run, tmp_path: Path) -> None:
@@ -288,13 +288,13 @@ def test_inspect_counts_steps_and_describes_networks_without_classes(run: Run, t
     u = net.init(0)
     u.h[...] = [0, 0.5, -0.25, 0]
     ocdl.save(path, net, u, note="by hand")
-    facts = json.loads(run("inspect", path, "--json")[1])
-    assert facts["time_steps"] == {
+    report = json.loads(run("inspect", path, "--json")[1])
+    assert report["time_steps"] == {
         "count": 4, "zero": 2, "negative": 1, "minimum": -0.25, "maximum": 0.5, "sum": 0.25
     }  # fmt: skip
-    assert facts["metadata"] == {"note": "by hand"}
+    assert report["metadata"] == {"note": "by hand"}
     assert "2 zero" in run("inspect", path)[1]
-    assert facts["pruning"]["kept"] == net.prune(u)[0].n_layers == 2
+    assert report["pruning"]["kept"] == net.prune(u)[0].n_layers == 2
     assert "2 of 4 layers can be left out: 2 times fewer to compute" in run("inspect", path)[1]
     net = ocdl.Network.preset("net", 2, 4)
     ocdl.save(path, net, net.init(0))

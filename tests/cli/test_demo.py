@@ -80,14 +80,14 @@ def test_table_and_page(run: Run, tmp_path: Path) -> None:
 def test_json_holds_the_results_of_the_trainings(run: Run, tmp_path: Path, brief: None) -> None:
     code, out, err = run("--quick", "--seed", 3, "--json", "--out", tmp_path)
     assert (code, err) == (0, "")
-    facts = json.loads(out)
-    assert (facts["seed"], facts["iterations"]) == (3, 2)
-    assert facts["out"] == str(tmp_path / "index.html")
-    assert [one["architecture"] for one in facts["networks"]] == NAMES
-    assert [one["steps_used"] for one in facts["networks"]][:3] == [None, 20, 20]
+    report = json.loads(out)
+    assert (report["seed"], report["iterations"]) == (3, 2)
+    assert report["out"] == str(tmp_path / "index.html")
+    assert [one["architecture"] for one in report["networks"]] == NAMES
+    assert [one["steps_used"] for one in report["networks"]][:3] == [None, 20, 20]
     rng = np.random.default_rng(3)
     data, test = (ocdl.datasets.make_spiral(random_state=rng) for _ in range(2))
-    for one in facts["networks"]:
+    for one in report["networks"]:
         net = ocdl.Network.preset(one["architecture"], 2, 20)
         result = ocdl.train(net, net.init(random_state=3), *data, validation=test, max_iter=2)
         assert one["loss"] == result.history.loss[-1]

@@ -100,7 +100,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def start(command: Command, folder: Path, first: str = "") -> subprocess.Popen[str]:
-    """Run a command in a process that executes some code first, which the command inherits the effects of."""
+    """Run a command in a process after some code, whose effects stay."""
     become = "import os, sys; os.execv(sys.executable, [sys.executable, '-m', 'ocdl', *sys.argv[1:]])"
     return subprocess.Popen(
         [sys.executable, "-c", f"{first}\n{become}", *command.argv],
@@ -139,7 +139,7 @@ with open(os.devnull, "w") as sys.stdout, open(os.devnull, "w") as sys.stderr:
 
 
 def spoil(command: Command, path: Path, rng: random.Random) -> None:
-    """Leave something to do: without one of its parts a reproduction has something to go on with."""
+    """Remove one of the files of a reproduction, so that the next call has something to do."""
     if command.is_resumed:
         rng.choice(sorted(path.iterdir())).unlink()
     elif rng.random() < 0.5:
@@ -147,7 +147,7 @@ def spoil(command: Command, path: Path, rng: random.Random) -> None:
 
 
 def kill_at_random(name: str, folder: Path, times: int, seed: int) -> int:
-    """Kill the command again and again; return how often its file was there, whole, before it had ended.
+    """Kill the command many times; return how often its file was complete before the command had ended.
 
     Every tenth is killed at any moment of its life. Much of that are imports, during which it writes nothing, so
     that the others have these behind them, and are killed at any moment of their work.
@@ -211,7 +211,7 @@ def test_two_hundred_kills(name: str, folder: Path, soak: Soak) -> None:
 
 @pytest.mark.slow
 def test_killed_trainings_continue_from_their_checkpoints(folder: Path, soak: Soak) -> None:
-    """One is killed until it has come to its end, and has then made the model of a training that nobody killed."""
+    """A training that is killed until it reaches its end makes the model of one that was never killed."""
     options = ("train", "--data", "data.csv", "--layers", "5", "--max-iter", "400", "--optimiser", "backtracking")
     whole = Command((*options, "--out", "whole.ocdl"), "whole.ocdl", ocdl.load)
     duration, kills, rng = finished(whole, folder), 0, random.Random(0)
@@ -249,7 +249,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 def with_an_old_file(command: Command, folder: Path) -> dict[str, bytes]:
-    """Put something into the place that a command writes to; return all files of the folder."""
+    """Put a file where a command writes; return all files of the folder."""
     path = folder / command.writes
     if command.is_resumed:
         finished(command, folder)  # a second call has everything to draw again, and nothing to train

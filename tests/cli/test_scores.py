@@ -42,18 +42,18 @@ def test_scores_of_classes_are_those_of_scikit_learn(weighted: bool, tables: Any
     weights = frame["visits"].to_numpy() if weighted else None
     code, out, err = run("score", model, new, *(("--weights", "visits") if weighted else ()), "--json")
     assert (code, err) == (0, "")
-    facts, known = json.loads(out), ocdl.load(model)
+    report, known = json.loads(out), ocdl.load(model)
     predicted, probabilities, y = known.predict(frame), known.predict_proba(frame), frame["outcome"]
     how = {"sample_weight": weights}
-    assert facts["rows"] == 100
-    assert facts["accuracy"] == pytest.approx(accuracy_score(y, predicted, **how))
-    assert facts["log_loss"] == pytest.approx(log_loss(y, probabilities, **how))
+    assert report["rows"] == 100
+    assert report["accuracy"] == pytest.approx(accuracy_score(y, predicted, **how))
+    assert report["log_loss"] == pytest.approx(log_loss(y, probabilities, **how))
     areas = [roc_auc_score(y == label, probabilities[:, k], **how) for k, label in enumerate(known.classes_)]
-    assert facts["auc"] == pytest.approx(np.mean(areas))
-    assert facts["confusion"] == confusion_matrix(y, predicted).tolist()
+    assert report["auc"] == pytest.approx(np.mean(areas))
+    assert report["confusion"] == confusion_matrix(y, predicted).tolist()
     shares = np.array([np.average(y == label, weights=weights) for label in known.classes_])
-    assert facts["baseline_accuracy"] == pytest.approx(shares.max())
-    assert facts["baseline_log_loss"] == pytest.approx(log_loss(y, np.tile(shares, (100, 1)), **how))
+    assert report["baseline_accuracy"] == pytest.approx(shares.max())
+    assert report["baseline_log_loss"] == pytest.approx(log_loss(y, np.tile(shares, (100, 1)), **how))
     output = run("score", model, new)[1]
     assert [line.split()[0] for line in output.splitlines()] == [
         "accuracy", "log", "AUC", "confusion", "high", "high", "low", "middle"
@@ -65,12 +65,12 @@ def test_scores_of_measurements(tables: Any, run: Run, tmp_path: Path) -> None:
     model = tmp_path / "m.ocdl"
     options = ("--target", "amount", "--drop", "outcome", "--regression", *QUICK, "--json", "--out", model)
     trained = json.loads(run("train", "--data", train, *options, "--test", new)[1])
-    facts = json.loads(run("score", model, new, "--json")[1])
+    report = json.loads(run("score", model, new, "--json")[1])
     predicted = ocdl.load(model).predict(frame)
-    assert facts["r2"] == pytest.approx(r2_score(frame["amount"], predicted))
-    assert facts["baseline_error"] == pytest.approx(frame["amount"].std(ddof=0))
+    assert report["r2"] == pytest.approx(r2_score(frame["amount"], predicted))
+    assert report["baseline_error"] == pytest.approx(frame["amount"].std(ddof=0))
     assert {name: trained[f"test_{name}"] for name in ("r2", "error", "baseline_error")} == {
-        name: facts[name] for name in ("r2", "error", "baseline_error")
+        name: report[name] for name in ("r2", "error", "baseline_error")
     }
     assert (trained["train_samples"], trained["test_samples"]) == (200, 100)
 
@@ -113,7 +113,7 @@ def test_weights_reach_the_training(tables: Any, run: Run, tmp_path: Path) -> No
         (("--test", "new.csv", "--test-size", "0.2"), "--test and --test-size cannot be combined"),
         (("--weights", "outcome"), "--weights names 'outcome', which is the target"),
         (("--weights", "a"), "is not a weight; weights are numbers of 0 or more"),
-        (("--class-weight", "high"), "--class-weight must be balanced, or LABEL=W with a weight of 0 or more"),
+        (("--class-weight", "high"), "--class-weight must be balanced or LABEL=WEIGHT, a weight of 0 or more"),
         (("--class-weight", "huge=2"), "--class-weight: 'huge' is not one of the classes high, low, middle"),
         (("--categorical", "zip"), "no column is named 'zip'"),
         (("--max-categories", "0"), "--max-categories: must be a whole number from 1 to 1000"),

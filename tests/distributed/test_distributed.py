@@ -19,6 +19,7 @@ from rank_programs import (
     train,
     trained,
     with_custom_loss,
+    with_inputs,
     with_observations,
 )
 from ranks import launch, needs_mpi
@@ -96,16 +97,24 @@ def test_observations_have_the_bits_of_one_process(optimiser: str, loss: str, ow
     settings: dict[str, Any] = {"optimiser": optimiser, "loss": loss, "own": own}
     expected = with_observations(None, distribution="equal", **settings)
     for distribution in DISTRIBUTIONS:
-        said = launch(3, "with_observations", distribution=distribution, **settings).said
-        assert said["state"] == expected["state"]
-        assert loss == "custom" or said == expected  # over ranks a custom loss has no score
+        message = launch(3, "with_observations", distribution=distribution, **settings).message
+        assert message["state"] == expected["state"]
+        assert loss == "custom" or message == expected  # over ranks a custom loss has no score
+
+
+@pytest.mark.parametrize("optimiser", ["lbfgs", "adam on batches"])
+def test_inputs_have_the_bits_of_one_process(optimiser: str) -> None:
+    expected = with_inputs(None, optimiser, "equal")
+    for distribution in DISTRIBUTIONS:
+        assert launch(3, "with_inputs", optimiser=optimiser, distribution=distribution).message == expected
+    assert launch(2, "with_inputs", optimiser=optimiser, distribution="source").message == expected
 
 
 def test_shared_times_are_the_same_on_all_ranks() -> None:
     settings = {"optimiser": "lbfgs", "loss": "huber", "own": False, "distribution": "equal"}
     done = launch(2, "with_observations", scaled=1, **settings)
     assert done.code != 0
-    assert "the ranks were not called alike: the observations of y is" in done.err
+    assert "the ranks have different arguments: the observations of y is" in done.err
 
 
 # ---- faults ----

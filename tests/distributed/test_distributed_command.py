@@ -51,8 +51,8 @@ def digest(path: Path) -> str:
 def alone(run: Callable[..., Any], folder: Path, out: Path, *more: str) -> dict[str, Any]:
     code, written, err = run(*command(folder, out, "--json", *more)[3:])
     assert code == 0, err
-    facts: dict[str, Any] = json.loads(written)
-    return facts
+    report: dict[str, Any] = json.loads(written)
+    return report
 
 
 @needs_mpi
@@ -60,24 +60,24 @@ def alone(run: Callable[..., Any], folder: Path, out: Path, *more: str) -> dict[
 def test_the_model_file_does_not_depend_on_the_ranks(
     more: tuple[str, ...], folder: Path, tmp_path: Path, run: Callable[..., Any]
 ) -> None:
-    facts = alone(run, folder, tmp_path / "alone.ocdl", *more)
-    assert facts["train_samples"] == 16_000
+    report = alone(run, folder, tmp_path / "alone.ocdl", *more)
+    assert report["train_samples"] == 16_000
     for ranks in (2, 3):
         out = tmp_path / f"{ranks}.ocdl"
         done = launch_command(ranks, command(folder, out, "--json", *more))
         assert done.code == 0, done.err
         assert digest(out) == digest(tmp_path / "alone.ocdl")
         message = json.loads(done.out)  # one rank speaks
-        assert message["loss"] == facts["loss"]
+        assert message["loss"] == report["loss"]
         for name in ("train", "test"):
             for score in ("accuracy", "log_loss", "r2", "error"):
-                if f"{name}_{score}" in facts:
-                    assert message[f"{name}_{score}"] == pytest.approx(facts[f"{name}_{score}"], rel=1e-9)
+                if f"{name}_{score}" in report:
+                    assert message[f"{name}_{score}"] == pytest.approx(report[f"{name}_{score}"], rel=1e-9)
 
 
 def test_the_model_predicts(folder: Path, tmp_path: Path, run: Callable[..., Any]) -> None:
-    facts = alone(run, folder, tmp_path / "model.ocdl", "--max-iter", "60")
-    assert facts["test_accuracy"] > 0.9
+    report = alone(run, folder, tmp_path / "model.ocdl", "--max-iter", "60")
+    assert report["test_accuracy"] > 0.9
     frame = pd.read_parquet(folder / "part-1.parquet")
     assert np.mean(ocdl.load(tmp_path / "model.ocdl").predict(frame) == frame["y"].to_numpy()) > 0.9
 
@@ -95,7 +95,7 @@ def refused(ranks: int, words: list[str]) -> Done:
 
 @needs_mpi
 def test_a_damaged_file_is_named_and_its_rank(tmp_path: Path) -> None:
-    """Its end, which every rank looks at, is whole, and so are the rows that stand for all; one rank reads others."""
+    """Its end, which every rank reads, is whole, and so is the sample of its rows; one rank reads others."""
     from pyarrow.parquet import ParquetFile
 
     path = tmp_path / "part-0.parquet"

@@ -225,9 +225,9 @@ def test_wrong_arguments(path: Path) -> None:
 def test_every_changed_byte_is_noticed(net: Network, path: Path) -> None:
     save(path, net, controls(net))
     with open(path, "r+b", buffering=0) as file:
-        for place, byte in enumerate(path.read_bytes()):
+        for position, byte in enumerate(path.read_bytes()):
             for other in (byte ^ 0x01, byte ^ 0x80, byte ^ 0xFF, byte):
-                file.seek(place)
+                file.seek(position)
                 file.write(bytes([other]))
                 if other != byte:
                     refusal(path)

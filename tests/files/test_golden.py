@@ -65,6 +65,14 @@ def test_regressor() -> None:
     assert_close(model.predict(reference["inputs"]), reference["outputs"])
 
 
+def test_dynamics() -> None:
+    reference, model = expected("dynamics"), ocdl.load(golden.FOLDER / "dynamics.ocdl", ocdl.Dynamics)
+    assert repr(model.get_params()) == repr(golden.DYNAMICS.get_params())
+    X, times, inputs = golden.decay()
+    assert_close(model.simulate(X[0], times, inputs=inputs), reference["outputs"])
+    assert model.equations() == reference["equations"]
+
+
 def test_table() -> None:
     reference, model = expected("table"), ocdl.load(golden.FOLDER / "table.ocdl")
     assert model.feature_names == ["length", "colour", "seen"]

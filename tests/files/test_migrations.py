@@ -110,15 +110,15 @@ def test_a_checkpoint_of_an_older_version_resumes_bit_for_bit(next_version: int,
 
 def test_migrations_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of version n goes through those of n, n + 1, ..., and is what the present version would have written."""
-    ran: list[int] = []
+    calls: list[int] = []
 
     def first(description: dict[str, Any], arrays: dict[str, Any]) -> None:
-        ran.append(1)
+        calls.append(1)
         description["length"] = description.pop("size")
         arrays["b"] = arrays.pop("a")
 
     def second(description: dict[str, Any], arrays: dict[str, Any]) -> None:
-        ran.append(2)
+        calls.append(2)
         description["length"] *= 100
         arrays["b"] = arrays["b"] * 2
 
@@ -131,14 +131,14 @@ def test_migrations_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.
         write_version(version, tmp_path / str(version), "model", description, arrays)
     monkeypatch.setattr(container, "FORMAT_VERSION", 3)
     for version in contents:
-        ran.clear()
+        calls.clear()
         actual = read_container(tmp_path / str(version), "model", {1: first, 2: second})
-        assert ran == list(range(version, 3))
+        assert calls == list(range(version, 3))
         assert (actual.description, actual.version) == ({"length": 300}, version)
         assert {name: array.tolist() for name, array in actual.arrays.items()} == {"b": [2.0, 2.0]}
-    ran.clear()
-    read_container(tmp_path / "1", "model", {2: lambda *_: ran.append(2)})  # version 1 to 2 changed nothing
-    assert ran == [2]
+    calls.clear()
+    read_container(tmp_path / "1", "model", {2: lambda *_: calls.append(2)})  # version 1 to 2 changed nothing
+    assert calls == [2]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""One `load` returns whatever a file holds, one `save` writes it, and `expected` is a promise that is kept."""
+"""`load` returns the contents of a file, `save` writes them, and `expected` checks their type."""
 
 from __future__ import annotations
 

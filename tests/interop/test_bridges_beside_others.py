@@ -137,15 +137,15 @@ def test_threads_share_a_layer(library: str) -> None:
     threads = f"""
 rows = [X[100 * i : 100 * i + 100 + i] for i in range(8)]
 expected = [in_ocdl(some) for some in rows]
-found = {{}}
+results = {{}}
 def compute(i):
-    found[i] = {{in_{library}(rows[i]) for _ in range(20)}}
+    results[i] = {{in_{library}(rows[i]) for _ in range(20)}}
 workers = [threading.Thread(target=compute, args=(i,)) for i in range(8)]
 for worker in workers:
     worker.start()
 for worker in workers:
     worker.join(100)
-assert [found[i] for i in range(8)] == [{{digest}} for digest in expected]
+assert [results[i] for i in range(8)] == [{{digest}} for digest in expected]
 print("fine")
 """
     assert run_python(ALL + THREADS + threads) == "fine"
@@ -241,8 +241,8 @@ def main():
     flow = ocdl.jax.flow(net)
     expected = compute(flow, X)
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        found = np.concatenate(list(pool.map(compute, [flow] * 3, np.split(X, 3))))
-    assert np.array_equal(found, expected)
+        results = np.concatenate(list(pool.map(compute, [flow] * 3, np.split(X, 3))))
+    assert np.array_equal(results, expected)
     print("fine")
 """
     )

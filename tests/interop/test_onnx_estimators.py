@@ -65,7 +65,7 @@ def test_classifiers(kind: str, loss: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(probabilities, model.predict_proba(X), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", [name for name, record in LOSSES.items() if record.targets == "numbers"])
+@pytest.mark.parametrize("loss", [name for name, loss_type in LOSSES.items() if loss_type.targets == "numbers"])
 @pytest.mark.parametrize("targets", [1, 2])
 def test_regressors(loss: str, targets: int, tmp_path: Path) -> None:
     y = np.exp(ROWS[:, 0]) if targets == 1 else np.exp(ROWS[:, :2])

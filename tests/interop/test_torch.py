@@ -399,13 +399,13 @@ def bits():
     x.grad = layer.K.grad = None
     layer(x).square().sum().backward()
     return x.grad.numpy().tobytes() + layer.K.grad.numpy().tobytes()
-before, found = settings(), set()
+before, results = settings(), set()
 for threads in (1, 2, 3):
     ocdl.set_num_threads(threads)
-    found |= {bits() for _ in range(3)}
+    results |= {bits() for _ in range(3)}
 ocdl.set_num_threads(before[-1])
 assert settings() == before, (before, settings())
-print(len(found))
+print(len(results))
 """
     assert run_python(code) == "1"
 

@@ -1,5 +1,4 @@
-"""A training over several parts of the samples has the bits of one with all of them in memory, whoever holds which
-rows."""
+"""A training over several parts of the samples has the bits of one with all samples in memory, for any parts."""
 
 from __future__ import annotations
 
@@ -88,7 +87,7 @@ class Sample:
         vector = net.init(random_state=1).to_vector()
         simplex = net.time_steps == "simplex"
         core = method._core_method(3)
-        settings = [], simplex, 0.0, 0.0, 0.0, self.objective._core_objective
+        settings = [], simplex, [], 0.0, 0.0, 0.0, self.objective._core_objective
         return _core.make_training(net._core_network, evaluator, vector, core, *settings)
 
     def evaluator(self, cuts: list[int], part: int, add_up: Any) -> _core.Evaluator:

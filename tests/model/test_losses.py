@@ -1,4 +1,4 @@
-"""Every loss is its formula: value, slope, curvature and mean, for tame outputs and for wild ones."""
+"""Every loss equals its formula: value, gradient, curvature and mean, for usual and for extreme outputs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def parameter_values(above: float, below: float) -> list[float]:
 
 def variants() -> Iterator[Loss]:
     """Every loss with its defaults, and with other values of its parameters."""
-    for record in LOSSES.values():
-        yield record()
-        for parameter, limits in record._ranges.items():
-            yield from (record(**{parameter: value}) for value in parameter_values(*limits))
+    for loss_type in LOSSES.values():
+        yield loss_type()
+        for parameter, limits in loss_type._ranges.items():
+            yield from (loss_type(**{parameter: value}) for value in parameter_values(*limits))
 
 
 every_loss = pytest.mark.parametrize("loss", list(variants()), ids=repr)
@@ -71,9 +71,9 @@ def curvature(loss: Loss, z: np.ndarray, target: Any, kind: str) -> np.ndarray:
 
 def assert_right(actual: Any, reference: Any, size: Any, dtype: Any, what: str) -> None:
     """Finite and within some units in the last place of the size of the terms; what underflows may be 0."""
-    facts = np.finfo(dtype)
+    precision = np.finfo(dtype)
     assert np.isfinite(actual), what
-    allowed = ULPS * float(facts.eps) * size + 4 * float(facts.tiny)
+    allowed = ULPS * float(precision.eps) * size + 4 * float(precision.tiny)
     assert abs(mp.mpf(float(actual)) - reference) <= allowed, (
         what,
         float(actual),
@@ -387,35 +387,35 @@ def test_losses_are_values(loss: Loss) -> None:
 
 @every_name
 def test_a_name_is_the_loss_with_default_parameters(name: str) -> None:
-    record = LOSSES[name]
-    assert getattr(ocdl.losses, record.__name__) is record
-    assert Objective(name)._loss == record() == Objective(record())._loss
-    assert Objective(name).score_name == {"classes": "accuracy", "numbers": "R^2"}[record.targets]
-    assert Objective(record()).loss_name == name
-    assert name in loss_names(record.targets)
-    assert record.__doc__
-    assert record.__doc__.startswith("The loss ")
-    assert isinstance(record(), Loss)
-    assert not isinstance(record(), CustomLoss)
+    loss_type = LOSSES[name]
+    assert getattr(ocdl.losses, loss_type.__name__) is loss_type
+    assert Objective(name)._loss == loss_type() == Objective(loss_type())._loss
+    assert Objective(name).score_name == {"classes": "accuracy", "numbers": "R^2"}[loss_type.targets]
+    assert Objective(loss_type()).loss_name == name
+    assert name in loss_names(loss_type.targets)
+    assert loss_type.__doc__
+    assert loss_type.__doc__.startswith("The loss ")
+    assert isinstance(loss_type(), Loss)
+    assert not isinstance(loss_type(), CustomLoss)
 
 
 @every_name
 def test_parameters_are_checked(name: str) -> None:
-    record = LOSSES[name]
-    for parameter, (above, below) in record._ranges.items():
-        assert getattr(record(**{parameter: np.float32(0.5)}), parameter) == 0.5
-        assert type(getattr(record(**{parameter: np.float32(0.5)}), parameter)) is float
+    loss_type = LOSSES[name]
+    for parameter, (above, below) in loss_type._ranges.items():
+        assert getattr(loss_type(**{parameter: np.float32(0.5)}), parameter) == 0.5
+        assert type(getattr(loss_type(**{parameter: np.float32(0.5)}), parameter)) is float
         for bad in (above, above - 1, *([] if math.isinf(below) else [below, below + 1])):
             with pytest.raises(ValueError, match=f"{parameter} must be above {above:g}"):
-                record(**{parameter: bad})
+                loss_type(**{parameter: bad})
         for bad in (math.nan, math.inf):
             with pytest.raises(ValueError, match=f"{parameter} must be finite"):
-                record(**{parameter: bad})
+                loss_type(**{parameter: bad})
         for bad in ("1", None, 1j, True, [0.5]):
             with pytest.raises(TypeError, match=f"{parameter} must be a real number"):
-                record(**{parameter: bad})
+                loss_type(**{parameter: bad})
     with pytest.raises(TypeError):
-        record(pudding=1)  # type: ignore[call-arg]
+        loss_type(pudding=1)  # type: ignore[call-arg]
 
 
 def test_losses_are_imported_by_name() -> None:

@@ -326,3 +326,23 @@ def test_other_refusals():
     for times, message in (([[0.1]] * 3, "one row per sample"), ([0.3, 0.2], "must increase"), ([NAN], "finite")):
         with pytest.raises(ValueError, match=message):
             net.outputs_at(net.init(0), X, times)
+
+
+def test_what_fitted_once_is_checked_again_where_something_has_changed():
+    rng = np.random.default_rng(9)
+    net = network()
+    y, X = observed(rng, net)
+    u = net.init(0)
+    expected = net.value(u, X, y, SQUARED)
+    assert net.value(u, X, y, SQUARED) == expected
+    assert net.value_and_grad(u, X.tolist(), y, SQUARED)[0] == expected
+    with pytest.raises(ValueError, match="observations of 9 samples but X has 5"):
+        net.value(u, X[:5], y, SQUARED)
+    with pytest.raises(ValueError, match="Observations are real numbers"):
+        net.value(u, X, y, ocdl.Objective("squared"))
+    other = network(outputs=3)
+    with pytest.raises(ValueError, match="y observes 2 outputs but the network has 3"):
+        other.value(other.init(0), X, y, SQUARED)
+    u.h[:] /= 2
+    with pytest.raises(ValueError, match="times must lie between 0 and the horizon"):
+        net.value_and_grad(u, X, y, SQUARED)

@@ -53,8 +53,8 @@ def test_penalties_are_added() -> None:
     terms = [Tikhonov(0.3, ("K", "W")), L1(0.2, ["h"]), Tikhonov(0.1), TimeSmoothness(0.5)]
     value, gradient = contribution(terms)
     pieces = [contribution(term) for term in terms]
-    assert value == pytest.approx(sum(piece[0] for piece in pieces), rel=1e-12)
-    expected = sum(piece[1].to_vector() for piece in pieces)
+    assert value == pytest.approx(sum(block[0] for block in pieces), rel=1e-12)
+    expected = sum(block[1].to_vector() for block in pieces)
     np.testing.assert_allclose(gradient.to_vector(), expected, rtol=1e-11, atol=1e-14)
 
 

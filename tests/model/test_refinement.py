@@ -170,7 +170,7 @@ def test_refusals_name_the_argument() -> None:
 def test_derived_flows_have_the_same_class(kind: type[Flow]) -> None:
     net = kind(2, 4, time_steps="free")
     u = net.controls(K=np.ones((4, 2, 2)), h=[0.5, 0.0, 0.25, 0.25])
-    made = [refine(net, u), resample(net, u, 6), prune(net, u)]
-    assert [(type(new), new.n_layers) for new, _ in made] == [(kind, 8), (kind, 6), (kind, 3)]
-    assert all(new.predict(v, [[1.0, 2.0]]).shape == (1, 1) for new, v in made)
+    networks = [refine(net, u), resample(net, u, 6), prune(net, u)]
+    assert [(type(new), new.n_layers) for new, _ in networks] == [(kind, 8), (kind, 6), (kind, 3)]
+    assert all(new.predict(v, [[1.0, 2.0]]).shape == (1, 1) for new, v in networks)
     assert (net == Network(2, 4, time_steps="free")) == (kind is Network)

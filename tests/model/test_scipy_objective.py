@@ -94,9 +94,9 @@ def test_scipy_minimisers_accept_the_objective(method: str) -> None:
 
 def test_fixed_steps_are_no_variables() -> None:
     p = problem(time_steps="fixed")
-    J, place = function_of(p), p.net._layout.slices["h"][0]
-    assert not J.fun(p.u)[1][place].any()
-    assert not (J.hessian(p.u) @ p.du.to_vector())[place].any()
+    J, position = function_of(p), p.net._layout.slices["h"][0]
+    assert not J.fun(p.u)[1][position].any()
+    assert not (J.hessian(p.u) @ p.du.to_vector())[position].any()
 
 
 def test_errors_name_unfitting_arguments() -> None:

@@ -73,7 +73,7 @@ PAGE = """async ({ problem, iterations }) => {
 @pytest.mark.parametrize("method", METHODS)
 def test_controls_have_the_bits_of_the_baseline_core(open_page: Open, method: str, case: dict[str, str]) -> None:
     code = PYTHON.format(case=case, method=method, iterations=ITERATIONS)
-    made, X, y, start, trained = json.loads(run_python(code, OCDL_CORE="baseline"))
+    n_iter, X, y, start, trained = json.loads(run_python(code, OCDL_CORE="baseline"))
     net = {"features": 2, "augment": 0, "layers": 10, "outputs": 1, "residual": True, "horizon": 1}
     problem = {
         "net": net | {"timeSteps": case["time_steps"]} | {k: case[k] for k in ("tableau", "activation", "field")},
@@ -81,7 +81,7 @@ def test_controls_have_the_bits_of_the_baseline_core(open_page: Open, method: st
         "method": {"name": method, "settings": METHODS[method]},
         **{"X": X, "targets": y, "start": start, "isCurve": False},
     }
-    actual = open_page().evaluate(PAGE, {"problem": problem, "iterations": made})
+    actual = open_page().evaluate(PAGE, {"problem": problem, "iterations": n_iter})
     assert actual == trained
 
 
@@ -191,7 +191,7 @@ def test_where_no_points_are_there_is_nothing_to_save(open_page: Open, button: s
 
 
 def test_removing_all_points_ends_the_training(open_page: Open) -> None:
-    """At the highest speed it would otherwise go on in the worker, with nobody to see it."""
+    """At the highest speed it would otherwise continue in the worker, unseen."""
     page = open_page("#data=own&optimiser=Adam")
     box = page.locator("#plane").bounding_box()
     page.mouse.click(box["x"] + 100, box["y"] + 100)

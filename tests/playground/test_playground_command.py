@@ -176,7 +176,7 @@ def test_a_stopped_build_ends_at_once_with_all_its_compilers(tmp_path: Path, num
         actual.append(seconds_to_the_prompt(build, number))
         assert build.returncode == 128 + number
         _, message = build.communicate()
-        assert message == "\ninterrupted; the next build goes on with what has been compiled\n"
+        assert message == "\ninterrupted; the next build continues with what has been compiled\n"
         assert not any(map(at_work, compilers))
     assert min(actual) < LONGEST, actual
 

@@ -275,7 +275,7 @@ def test_foreign_text_does_not_become_markup(open_page: Open, tmp_path: Path) ->
     assert set(model.classes_) == {HOSTILE, "</script>"}
 
 
-# ---- for everybody ----
+# ---- accessibility ----
 
 
 def test_a_browser_without_simd_gets_an_explanation(open_page: Open) -> None:

@@ -102,7 +102,7 @@ COMPILED = ("_load_core", "_core", "_cpu")  # what chooses the core, and what it
 FRONT = "ocdl"  # the package itself: its public names
 ROOMS = (
     *("_core", "base", "storage", "distributed", "model", "depth", "analysis", "network", "data", "training"),
-    *("datasets", "estimator"),
+    *("datasets", "estimator", "dynamics"),
     *("tables", "files", "interop", "plot", "losses", "torch", "jax", FRONT, "page", "reproduce", "cli", "__main__"),
 )
 AGAINST_THE_ARROW = {  # imports inside of functions, each with its reason
@@ -116,7 +116,7 @@ AGAINST_THE_ARROW = {  # imports inside of functions, each with its reason
 # scikit-learn, pandas, matplotlib or what an extra installs are in them
 HEAVY = (
     *("ocdl.estimator", "ocdl.tables", "ocdl.interop", "ocdl.plot", "ocdl.torch", "ocdl.jax"),
-    *("ocdl.reproduce", "ocdl.cli._demo_page"),
+    *("ocdl.dynamics", "ocdl.reproduce", "ocdl.cli._demo_page"),
 )
 MOST_FLAT_MODULES = 12
 

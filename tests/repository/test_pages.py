@@ -17,7 +17,7 @@ CELL, SESSION = "{code-cell} ipython3", "{code-block} pycon"
 FENCE = re.compile(r"^```(python|\{code-cell\} ipython3|\{code-block\} pycon)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 OPTIONS = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)  # of a cell
 OF_EXTRAS = re.compile(
-    r"^(?:import|from) (torch|torchdiffeq|jax|optax|diffrax|onnxruntime|skl2onnx|mpi4py|pyarrow)\b", re.M
+    r"^(?:import|from) (torch|torchdiffeq|jax|optax|diffrax|pysindy|onnxruntime|skl2onnx|mpi4py|pyarrow)\b", re.M
 )
 
 
@@ -90,9 +90,9 @@ def test_claims_are_counted_alike_wherever_they_are_told() -> None:
     claims = json.loads((DOCS / "paper" / "claims.json").read_text(encoding="utf-8"))["claims"]
     text = (DOCS / "reproduction.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+)\. [^|]+\| (\w+) \| (\d+) of (\d+) \|", text, re.MULTILINE)
-    told = [(int(number), int(holds), int(cases), verdict) for number, verdict, holds, cases in rows]
+    reported = [(int(number), int(holds), int(cases), verdict) for number, verdict, holds, cases in rows]
     counted = [(c["number"], sum(case["holds"] for case in c["cases"]), len(c["cases"]), c["verdict"]) for c in claims]
-    assert told == counted
+    assert reported == counted
     assert [claim["holds_in"] for claim in claims] == [holds for _, holds, _, _ in counted]
     seeds = re.search(r"--seeds (\d+)", text)
     assert seeds

@@ -70,8 +70,8 @@ def site() -> Path:
 
 def build() -> None:
     """Build the site, as ``make docs`` does; a proxy that leads nowhere stands for the network."""
-    for made in ("_build", "gallery", "reference/generated"):
-        shutil.rmtree(DOCS / made, ignore_errors=True)
+    for folder in ("_build", "gallery", "reference/generated"):
+        shutil.rmtree(DOCS / folder, ignore_errors=True)
     nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-j", "2"]
@@ -162,9 +162,9 @@ def test_every_public_name_has_a_page(site: Path) -> None:
     public = [f"ocdl.{name}" for name in ocdl.__all__ if name not in ("datasets", "distributed", "losses", "plot")]
     public += [f"ocdl.datasets.{name}" for name in ocdl.datasets.__all__]
     public += [f"ocdl.plot.{name}" for name in ocdl.plot.__all__]
-    made = {path.stem for path in (site / "reference" / "generated").glob("*.html")}
-    assert set(public) - made == set()
-    assert {"ocdl.torch.OCDLayer", "ocdl.jax.flow"} <= made
+    pages = {path.stem for path in (site / "reference" / "generated").glob("*.html")}
+    assert set(public) - pages == set()
+    assert {"ocdl.torch.OCDLayer", "ocdl.jax.flow"} <= pages
 
 
 def test_every_example_is_a_page_with_its_pictures(site: Path) -> None:

@@ -55,9 +55,9 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     left_out, wrong, one, other, crash, uncounted, skipped = [" ".join(row.split()[:-1]) for row in rows]
     assert left_out == "test_missing left out: nothing is installed"
     assert crash == "test_crash FAILED with exit code 3"
-    assert one == "it goes well[one] 50,000 50000 of kind one"
-    assert other == "it goes well[other] 50,000 50000 of kind other"
-    assert wrong.startswith("it goes wrong 7 FAILED: assert 7 == 8")
+    assert one == "a release succeeds[one] 50,000 50000 of kind one"
+    assert other == "a release succeeds[other] 50,000 50000 of kind other"
+    assert wrong.startswith("a release fails 7 FAILED: assert 7 == 8")
     assert uncounted == "test_made_up 2 tests passed"
     assert skipped == "test_made_up 1 tests skipped: no number is installed"
     assert soak.main(["--brief", "--only", "crash"]) == 0
@@ -71,10 +71,10 @@ def test_passed_units_are_not_run_again(
     folder.mkdir()
     for name in ("good", "bad"):
         (folder / f"test_{name}.py").write_text("# mark.slow\n")
-    ran: list[str] = []
+    calls: list[str] = []
 
     def run(unit: soak.Unit, share: float) -> list[soak.Row]:
-        ran.append(unit.file)
+        calls.append(unit.file)
         return [soak.Row(unit.file, "1", "seen", 0.0, unit.file == "test_good")]
 
     def units(files: list[Path], share: float) -> tuple[list[soak.Unit], list[soak.Row]]:
@@ -87,35 +87,35 @@ def test_passed_units_are_not_run_again(
     first = capsys.readouterr().out
     assert soak.main(["--jobs", "1"]) == 1
     assert capsys.readouterr().out == first  # the table is whole
-    assert ran == ["test_bad", "test_good", "test_bad"]
+    assert calls == ["test_bad", "test_good", "test_bad"]
     assert soak.main(["--minutes", "-1"]) == 1
     assert "test_bad" in (left_out := capsys.readouterr().out)
-    assert "LEFT OUT: no time; a second call goes on here" in left_out
+    assert "LEFT OUT: no time; a second call continues here" in left_out
     (folder / "test_good.py").write_text("# mark.slow, changed\n")
     soak.main(["--jobs", "1", "--only", "good"])
     soak.main(["--jobs", "1", "--only", "good"])
     soak.main(["--jobs", "1", "--only", "good", "--anew"])
-    assert ran[3:] == ["test_good", "test_good"]
+    assert calls[3:] == ["test_good", "test_good"]
 
 
 def test_a_step_of_the_sanitizers_that_has_passed_is_not_run_again(tmp_path: Path) -> None:
-    reports, mark, ran = tmp_path / "reports", tmp_path / "step.passed", []
+    reports, mark, calls = tmp_path / "reports", tmp_path / "step.passed", []
     reports.mkdir()
 
     def step(passes: bool, report: str = "") -> bool:
         def work() -> bool:
-            ran.append(passes)
-            (reports / f"report.{len(ran)}").write_text(report)
+            calls.append(passes)
+            (reports / f"report.{len(calls)}").write_text(report)
             return passes
 
         return sanitize.step_passes(mark, work, reports)
 
     ours = "Direct leak of 8 bytes\n #0 in ocdl/cpp/ocdl/types.hpp\n"
     assert [step(False), step(True, ours), step(True), step(True)] == [False, False, True, True]
-    assert ran == [False, True, True]
+    assert calls == [False, True, True]
     mark.write_text("another state")
     assert step(True)
-    assert len(ran) == 4
+    assert len(calls) == 4
 
 
 def test_the_sanitizers_see_every_file_once() -> None:

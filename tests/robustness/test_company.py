@@ -47,17 +47,17 @@ X = np.random.default_rng(0).normal(size=(600, 2))
 wide = np.random.default_rng(0).normal(size=(120, 100))
 y = np.arange(600) % 2
 def bits():
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for samples in (X, wide):
         net = ocdl.Network(samples.shape[1], 5, tableau="kutta4")
         u, labels = net.init(random_state=0), y[: len(samples)]
-        found.update(net.value_and_grad(u, samples, labels)[1].to_vector())
-        found.update(net.predict(u, samples))
-        found.update(ocdl.train(net, u, samples, labels, max_iter=3).controls.to_vector())
+        digest.update(net.value_and_grad(u, samples, labels)[1].to_vector())
+        digest.update(net.predict(u, samples))
+        digest.update(ocdl.train(net, u, samples, labels, max_iter=3).controls.to_vector())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # five iterations do not converge
-        found.update(ODEClassifier(n_layers=4, max_iter=5, random_state=0).fit(X, y).predict_proba(X))
-    return found.hexdigest()
+        digest.update(ODEClassifier(n_layers=4, max_iter=5, random_state=0).fit(X, y).predict_proba(X))
+    return digest.hexdigest()
 """
 
 START = """
@@ -113,10 +113,10 @@ ORDERS = list(itertools.permutations(["ocdl", *OTHERS]))
 def test_beside_all_of_them(order: tuple[str, ...], bits_alone: str) -> None:
     """In every order of the imports."""
     parts = {name: code.replace("others_", f"{name}_") for name, code in OTHERS.items()} | {"ocdl": OCDL}
-    everybody = """
+    all_together = """
 def others_work():
     sklearn_work(), torch_work(), numba_work()
 def others_threads():
     return sklearn_threads(), torch_threads(), numba_threads()
 """
-    assert run_python(START + "".join(parts[name] for name in order) + everybody + TOGETHER) == bits_alone
+    assert run_python(START + "".join(parts[name] for name in order) + all_together + TOGETHER) == bits_alone

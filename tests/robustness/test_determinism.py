@@ -253,7 +253,7 @@ def test_the_environment_sets_the_default_number_of_threads() -> None:
 
 
 def test_the_environments_limit_of_threads_is_harmless() -> None:
-    """OpenMP may give fewer threads than asked for."""
+    """OpenMP may give fewer threads than requested."""
     code = (
         "import numpy as np, ocdl; ocdl.set_num_threads(7); ocdl._core.insist_on_threads(True);"
         "net = ocdl.Network(100, 2); u = net.init(random_state=0); X = np.full((900, 100), 0.1);"

@@ -43,16 +43,16 @@ def is_finite(result: Any) -> bool:
 
 def outcomes(problem: Problem, objective: Objective) -> dict[str, str]:
     """For each evaluation "finite", or the message of its error; a NaN or an infinity is neither."""
-    found = {}
+    results = {}
     for name, evaluate in EVALUATIONS.items():
         try:
             result = evaluate(problem, objective)
         except FloatingPointError as error:
-            found[name] = str(error)
+            results[name] = str(error)
         else:
             assert is_finite(result), f"{name} returned a number that is not finite"
-            found[name] = "finite"
-    return found
+            results[name] = "finite"
+    return results
 
 
 def scaled(problem: Problem, **factors: float) -> Problem:
@@ -108,11 +108,11 @@ def test_data_at_the_ends_of_the_range(size: str, activation: str, dtype: str) -
     net = Network(2, 4, tableau="kutta3", activation=activation, time_steps="free", dtype=dtype)
     problem = random_problem(net, samples=9)
     problem.X[...] = entry * np.sign(problem.X)
-    found = outcomes(problem, Objective("cross_entropy"))
+    results = outcomes(problem, Objective("cross_entropy"))
     if size in {"subnormal", "smallest"}:
-        assert set(found.values()) == {"finite"}
+        assert set(results.values()) == {"finite"}
     elif size == "huge" and activation in {"tanh", "sigmoid"}:
-        assert found["forward"] == found["predict"] == found["value"] == "finite"
+        assert results["forward"] == results["predict"] == results["value"] == "finite"
 
 
 numbers = st.sampled_from([0.0, 1e-320, 1e-200, 1e-30, 1.0, 1e3, 1e10, 1e30, 1e150, 1e300])

@@ -82,13 +82,13 @@ def test_options(run: Run, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("labels", "asked"), [("xyzz", False), ("1233", True)])
-def test_only_numbers_might_be_measurements(labels: str, asked: bool, run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("labels", "is_asked"), [("xyzz", False), ("1233", True)])
+def test_only_numbers_might_be_measurements(labels: str, is_asked: bool, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("a,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)))
     output = error(run("train", "--data", path, "--out", tmp_path / "m"))
     assert "has one sample" in output
-    assert ("are they measurements?" in output) == asked
+    assert ("are they measurements?" in output) == is_asked
 
 
 def python(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -131,9 +131,9 @@ def test_a_constant_column_of_any_size_does_no_harm(constant: float, run: Run, t
 def test_tables_fit_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     header = ("network", "train", "test", "loss", "steps used")
     rows = [("odenet+simplex", "1", "0.99", "1e-3", "9 of 20")]
-    facts: dict[str, object] = {"network": "20 layers, dense field, tanh, float64, tableau euler", "file": "m"}
+    values: dict[str, object] = {"network": "20 layers, dense field, tanh, float64, tableau euler", "file": "m"}
     monkeypatch.setenv("COLUMNS", "40")
-    narrow = [format_table(header, rows), align(facts)]
+    narrow = [format_table(header, rows), align(values)]
     assert all(len(line) <= 40 for text in narrow for line in text.splitlines())
     assert narrow[0].splitlines() == [
         "network",
@@ -147,7 +147,7 @@ def test_tables_fit_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(len(line) <= 40 for text in long_names for line in text.splitlines())
     monkeypatch.setenv("COLUMNS", "200")
     assert format_table(header, rows).count("\n") == 1
-    assert align(facts).count("\n") == 1
+    assert align(values).count("\n") == 1
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMAND_NAMES)], ids=" ".join)

@@ -3,7 +3,7 @@
 Another process presses it, when the computing one has had so much processor time, and how long the answer takes is
 counted in the same time: other processes, which may take the processors away, do not count. With one thread that is the
 time on an idle machine. Beside work that takes memory and caches away even processor time grows;
-a slow answer is therefore asked for again at the same moment: what is wrong there is slow five times.
+a slow answer is therefore measured again at the same moment: what is wrong there is slow five times.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def delay(wait):
         return ended - float(presser.stdout.readline())
 
 def fastest_delay(wait):
-    found = [delay(wait)]
-    while len(found) < 5 and min(found) >= {longest}:
-        found.append(delay(wait))
-    return min(found)
+    delays = [delay(wait)]
+    while len(delays) < 5 and min(delays) >= {longest}:
+        delays.append(delay(wait))
+    return min(delays)
 
 drawn = random.Random({seed})
 print(max(fastest_delay(drawn.uniform(0.0, {longest_wait})) for _ in range({times})))

@@ -6,6 +6,7 @@ import re
 import time
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,3 +123,31 @@ except MemoryError as error:
 def test_a_memory_limit_gives_an_error_that_names_a_size(call: str, left: int) -> None:
     output = run_python(LIMITED.format(layers=400_000, left=left, call=call), OMP_NUM_THREADS="1")
     assert re.search(r"\d (MB|GB|MiB|GiB)", output), output
+
+
+FLAT = """
+import numpy as np, ocdl
+from pathlib import Path
+
+def kilobytes(field):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+ocdl.set_num_threads(1)
+net = ocdl.Network(2, 10, n_outputs=2, field="mlp", width=20, control_intervals=1, tableau="kutta4")
+u, rng, objective = net.init(0), np.random.default_rng(0), ocdl.Objective("squared_error")
+for samples in (5_000, 100_000):
+    X, times = rng.normal(size=(samples, 2)), np.sort(rng.uniform(0, 1, (samples, 5)), axis=1)
+    y = ocdl.Observations(times, rng.normal(size=(samples, 5, 2)))
+    net.value_and_grad(u, X, y, objective)  # y keeps what the core takes of it
+    Path("/proc/self/clear_refs").write_text("5")
+    before = kilobytes("VmRSS")
+    net.value_and_grad(u, X, y, objective)
+    print(kilobytes("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux")
+def test_a_gradient_from_observations_takes_no_memory_per_sample() -> None:
+    few, many = map(int, run_python(FLAT).split())
+    assert many - few < 1000  # kilobytes, where the samples take 13 MB

@@ -22,9 +22,9 @@ from ocdl import Controls, Network, ODEClassifier, ODERegressor, Tableau, datase
 from ocdl.model.losses import LOSSES
 from ocdl.training.optimisers import SINGLE_OPTIMISERS
 
-NET = Network(2, 3, tableau="midpoint", time_steps="free", n_outputs=2)
-SINGLE = Network(2, 3, activation="relu", dtype="float32")
-FORCED = Network(2, 3, tableau="midpoint", time_steps="free", n_outputs=2, field="mlp", width=3, n_inputs=1)
+NET = Network(2, 3, tableau="improved_euler", time_steps="free", n_outputs=2)
+SINGLE = Network(2, 3, tableau="improved_euler", activation="relu", dtype="float32")
+FORCED = Network(2, 3, tableau="improved_euler", time_steps="free", n_outputs=2, field="mlp", width=3, n_inputs=1)
 U, U32, UF = NET.init(random_state=0), SINGLE.init(random_state=0), FORCED.init(random_state=0)
 X, Y, W = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [2.0, 1.0]]), np.array([0, 1, 1, 0]), np.ones(4)
 MODEL = ODEClassifier(n_layers=2, max_iter=2, tol=1e9, random_state=0).fit(X, Y)
@@ -85,7 +85,7 @@ def passed_on(method: str, parameters: list[str], strange: str, value: Any) -> A
     """Call a method with one strange argument; with strange data on a network of single precision."""
     net, given = NET, GIVEN
     if strange == "X":
-        net, given = SINGLE, GIVEN | {"u": U32, "du": U32, "output_cotangents": np.ones((4, 1))}
+        net, given = SINGLE, GIVEN | {"u": U32, "du": U32, "output_cotangents": np.ones((4, 1)), "times": [0.0, 1.0]}
     elif strange in ("inputs", "dinputs"):
         net, given = FORCED, GIVEN | {"u": UF, "du": UF, "inputs": np.ones((4, 4, 1)), "dinputs": np.ones((4, 4, 1))}
     return getattr(net, method)(**{name: value if name == strange else given[name] for name in parameters})
@@ -110,6 +110,8 @@ def arguments_of_networks() -> dict[str, Argument]:
             "Network.init random_state": Argument(NET.init, None, "random_state"),
             "Network.init scheme": Argument(lambda v: NET.init(0, v), None, "scheme"),
             "Network.preset architecture": Argument(lambda v: Network.preset(v, 2, 3), None, "architecture"),
+            "Network.adapt tol": Argument(lambda v: NET.adapt(U, X, v), None, "tol"),
+            "Network.adapt max_layers": Argument(lambda v: NET.adapt(U, X, 1e9, max_layers=v), None, "max_layers"),
             "Network n_features": Argument(lambda v: Network(v, 3), None, "n_features"),
             "Network n_layers": Argument(lambda v: Network(2, v), None, "n_layers"),
         }
@@ -129,16 +131,16 @@ def arguments_of_methods() -> dict[str, Argument]:
             actual[f"{method.__name__} {field.name}"] = Argument(
                 lambda v, m=method, f=field.name: m(**(first.get(m.__name__, {}) | {f: v})), None, field.name
             )
-    for penalty in ("Tikhonov", "L1", "TimeSmoothness", "EvenSteps"):
+    for penalty in ("Tikhonov", "L1", "TimeSmoothness", "EvenSteps", "Kinetic"):
         actual[f"{penalty} weight"] = Argument(getattr(ocdl, penalty), None, "weight")
     for penalty in ("Tikhonov", "L1"):
         actual[f"{penalty} parts"] = Argument(lambda v, p=penalty: getattr(ocdl, p)(1.0, v), None, "parts")
     actual["GroupL1 weight"] = Argument(lambda v: ocdl.GroupL1(v, ("K",), "dim"), None, "weight")
     actual["GroupL1 parts"] = Argument(lambda v: ocdl.GroupL1(1.0, v, "dim"), None, "parts")
     actual["GroupL1 axis"] = Argument(lambda v: ocdl.GroupL1(1.0, ("K",), v), None, "axis")
-    for record in LOSSES.values():
-        for field in fields(record):  # type: ignore[arg-type]
-            actual[f"losses.{record.__name__} {field.name}"] = Argument(record, None, field.name)
+    for loss_type in LOSSES.values():
+        for field in fields(loss_type):  # type: ignore[arg-type]
+            actual[f"losses.{loss_type.__name__} {field.name}"] = Argument(loss_type, None, field.name)
     for name in ("loss", "reduction", "penalties"):
         actual[f"Objective {name}"] = Argument(lambda v, n=name: ocdl.Objective(**{n: v}), None, name)
     regression = ocdl.Objective("huber")

@@ -24,7 +24,7 @@ from fuzz_files import ModelFileError, mutants, mutated, sealed, targets
 
 
 def changed_further(data: bytes, max_size: int, seed: int) -> bytes:
-    """Return a file that is changed as the fuzzer would, or as one who knows the format would; its digest is right."""
+    """Return a file with random changes, or with changes that respect the format; its digest is right."""
     rng = np.random.default_rng(seed)
     if rng.random() < 0.5:
         return sealed(atheris.Mutate(data, max_size))

@@ -46,10 +46,10 @@ def controls(net: Network, seed: int = 0) -> Controls:
 
 def sealed(data: bytes) -> bytes:
     """Return a file with the digest that it should have; without a place for one, as it is."""
-    place = data.find(b'"sha256":"') + len(b'"sha256":"')
-    if place < len(b'"sha256":"') or len(data) < place + 64:
+    position = data.find(b'"sha256":"') + len(b'"sha256":"')
+    if position < len(b'"sha256":"') or len(data) < position + 64:
         return data
-    front, back = data[:place], data[place + 64 :]
+    front, back = data[:position], data[position + 64 :]
     return front + hashlib.sha256(front + b"0" * 64 + back).hexdigest().encode() + back
 
 
@@ -118,20 +118,20 @@ def mutated(rng: np.random.Generator, data: bytes) -> bytes:
     """Return bytes with some changed, inserted, deleted or repeated."""
     result = bytearray(data)
     for _ in range(rng.integers(1, 5)):
-        place, length = int(rng.integers(len(result) + 1)), int(rng.integers(1, 9))
-        end = min(place + length, len(result))
+        position, length = int(rng.integers(len(result) + 1)), int(rng.integers(1, 9))
+        end = min(position + length, len(result))
         what = rng.integers(5)
         if what == 0:
-            result[place:end] = rng.bytes(end - place)
+            result[position:end] = rng.bytes(end - position)
         elif what == 1:
-            result[place:place] = rng.bytes(length)
+            result[position:position] = rng.bytes(length)
         elif what == 2:
-            del result[place:end]
+            del result[position:end]
         elif what == 3:
-            result[place:place] = result[place : place + 8 * length]
+            result[position:position] = result[position : position + 8 * length]
         else:
-            result[place:end] = bytes(
-                rng.choice(list(b'0123456789-.eE[]{},:"\\ tfnKbhW'), end - place).astype(np.uint8)
+            result[position:end] = bytes(
+                rng.choice(list(b'0123456789-.eE[]{},:"\\ tfnKbhW'), end - position).astype(np.uint8)
             )
     return bytes(result)
 
@@ -164,9 +164,9 @@ NUMBERS = [np.array(value).tobytes() for value in (np.nan, -np.inf, 1e308, -5e-3
 def renumbered(rng: np.random.Generator, data: bytes) -> bytes:
     """Return numbers with some replaced, by strange ones or by any bytes; they stay as many as they are."""
     result = bytearray(data)
-    for place in rng.integers(len(data) // 8, size=rng.integers(1, 4)):
+    for position in rng.integers(len(data) // 8, size=rng.integers(1, 4)):
         strange = rng.integers(2 * len(NUMBERS))
-        result[8 * place : 8 * place + 8] = NUMBERS[strange] if strange < len(NUMBERS) else rng.bytes(8)
+        result[8 * position : 8 * position + 8] = NUMBERS[strange] if strange < len(NUMBERS) else rng.bytes(8)
     return bytes(result)
 
 

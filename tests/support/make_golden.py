@@ -57,6 +57,11 @@ REGRESSOR = ODERegressor(
     random_state=0,
 )
 
+RALSTON = Tableau([[0, 0], [2 / 3, 0]], [0.25, 0.75], name="mine")
+DYNAMICS = ocdl.Dynamics(
+    field="polynomial", degree=2, tableau=RALSTON, linear=[[-1.0]], n_models=2, observe=[0], max_iter=30, random_state=0
+)
+
 TABLE = """,id,length,colour,seen,price
 0,a1,1.5,red,2020-01-05,cheap
 1,a2,,blue,2020-02-11,cheap
@@ -132,21 +137,23 @@ def write_checkpoint(path: Path) -> dict[str, Any]:
     return {"controls": result.controls.to_vector().tolist(), "loss": result.history.loss.tolist()}
 
 
-def write_classifier(path: Path) -> dict[str, Any]:
+def fit_and_save(estimator: Any, y: Any, path: Path) -> tuple[Any, Any]:
+    """Return the fitted estimator and the rows that it has learned from."""
     X = data()[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ten iterations are few
-        model = CLASSIFIER.fit(X, labels())
+        model = estimator.fit(X, y)
     model.save(path)
+    return model, X
+
+
+def write_classifier(path: Path) -> dict[str, Any]:
+    model, X = fit_and_save(CLASSIFIER, labels(), path)
     return {"inputs": X.tolist(), "outputs": model.predict_proba(X).tolist(), "classes": model.classes_.tolist()}
 
 
 def write_regressor(path: Path) -> dict[str, Any]:
-    X = data()[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ten iterations are few
-        model = REGRESSOR.fit(X, measurements())
-    model.save(path)
+    model, X = fit_and_save(REGRESSOR, measurements(), path)
     return {"inputs": X.tolist(), "outputs": model.predict(X).tolist()}
 
 
@@ -161,12 +168,27 @@ def write_table(path: Path) -> dict[str, Any]:
     return {"outputs": model.predict_proba(frame).tolist(), "classes": model.predict(frame).tolist()}
 
 
+def decay() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return y' = x - y with y(0) = 1 and x(t) = t, its times and inputs."""
+    t = np.arange(24) / 8
+    return (2 * np.exp(-t) + t - 1)[:, None], t, t[:, None]
+
+
+def write_dynamics(path: Path) -> dict[str, Any]:
+    """An ensemble of two, with inputs."""
+    X, times, inputs = decay()
+    model = DYNAMICS.fit(X, times, inputs=inputs)
+    model.save(path)
+    return {"outputs": model.simulate(X[0], times, inputs=inputs).tolist(), "equations": model.equations()}
+
+
 WRITERS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "network": write_network,
     "checkpoint": write_checkpoint,
     "classifier": write_classifier,
     "regressor": write_regressor,
     "table": write_table,
+    "dynamics": write_dynamics,
 }
 
 

@@ -27,8 +27,8 @@ SMOOTH_ENOUGH = 0.3  # of what a polynomial's coefficients are drawn from: large
 def field_options(field: str, width: int = 7, degree: int = 2) -> dict[str, Any]:
     """The arguments of `Network` that make this field."""
     options = {"width": width, "degree": degree}
-    required = fields.FIELDS[field].required_option
-    return {"field": field} | ({} if required is None else {required: options[required]})
+    option = fields.FIELDS[field].option
+    return {"field": field} | ({} if option is None else {option: options[option]})
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def tame_stage_equations(net: Network, u: ocdl.Controls, limit: float = 0.25) ->
         for slopes, name in ((norms["K"] * norms["V"], "V"), (norms["A"], "A")):
             getattr(u, name)[...] *= min(1.0, limit / 2 / (factor * slopes.max()))
         return
-    degree = 2 if net.field == "hamiltonian" else 1
+    degree = 2 if net.field in ("hamiltonian", "gradient") else 1
     rate = factor * (norms["K"] ** degree).max()
     if rate > limit:
         u.K[...] *= (limit / rate) ** (1 / degree)

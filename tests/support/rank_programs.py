@@ -70,9 +70,9 @@ def train(
     if comm is not None:
         place = cuts(distribution, comm.size)
         rows = slice(*(min(shard * SHARD, ROWS) for shard in list(pairwise(place))[comm.rank]))
-    net, weights = given["net"], given["sample_weight"]
-    X, y = given["X"][rows], given["y"][rows]
-    validation = (X, y) if more.pop("validated", False) else None
+    net, weights, inputs = given["net"], given["sample_weight"], given.get("inputs")
+    X, y, inputs = given["X"][rows], given["y"][rows], None if inputs is None else inputs[rows]
+    validation = ocdl.Validation(X, y, inputs=inputs) if more.pop("validated", False) else None
     objective = more.pop("objective", Objective("cross_entropy", penalties=Tikhonov(1e-3)))
     return ocdl.train(
         net,
@@ -80,6 +80,7 @@ def train(
         X,
         y,
         sample_weight=None if weights is None else weights[rows],
+        inputs=inputs,
         validation=validation,
         objective=objective,
         optimiser=optimiser,
@@ -127,9 +128,9 @@ def bits(
                 ocdl.set_num_threads(count)
                 _core.insist_on_threads(True)
                 mine = trained(p, OPTIMISERS[name], distribution, comm, validated=True, max_iter=max_iter)
-                everybody = comm.gather(mine if comm.rank else mine["returned"])
+                gathered = comm.gather(mine if comm.rank else mine["returned"])
                 if comm.rank == 0:
-                    assert set(everybody) == {mine["returned"]}, "the ranks return different things"
+                    assert set(gathered) == {mine["returned"]}, "the ranks return different things"
                     actual[f"{name}, {distribution}, {count}"] = mine
     return actual
 
@@ -203,11 +204,26 @@ def with_observations(comm: Any, optimiser: str, distribution: str, loss: str, o
     )
 
 
+def with_inputs(comm: Any, optimiser: str, distribution: str) -> str:
+    """The digest of a training with inputs, of rows on ranks or of a source."""
+    p = problem()
+    net = Network(2, 3, n_outputs=2, field="mlp", width=4, n_inputs=1, control_intervals=1, tableau="kutta4")
+    p |= {"net": net, "inputs": np.random.default_rng(6).normal(size=(ROWS, 4, 1))}
+    if distribution == "source":
+        source = ocdl.RowSource.from_arrays(p["X"], p["y"], p["sample_weight"], p["inputs"])
+        more: dict[str, Any] = {"optimiser": OPTIMISERS[optimiser], "random_state": 3, "communicator": comm}
+        objective = Objective("cross_entropy", penalties=Tikhonov(1e-3))
+        result = ocdl.train(net, net.init(random_state=1), source, objective=objective, max_iter=5, tol=0.0, **more)
+    else:
+        result = train(p, OPTIMISERS[optimiser], distribution, comm, max_iter=5)
+    return digest_of(result.controls.to_vector(), result.history.loss)
+
+
 # ---- faults ----
 
 
 def failing(comm: Any, how: str, rank: int, timeout: float = 60.0, checkpoint: str | None = None) -> Any:
-    """A long training in which something happens to one rank; what it raised and when is written to stderr."""
+    """A long training in which one rank fails; what it raised, and when, is written to stderr."""
     p, is_it = problem(weighted=False), comm.rank == rank
     more: dict[str, Any] = {"max_iter": 10**6}
     optimiser: Any = ocdl.GradientDescent(1e-3)
@@ -254,7 +270,7 @@ def failing(comm: Any, how: str, rank: int, timeout: float = 60.0, checkpoint: s
     try:
         result = train(p, optimiser, comm=communicator, **more)
     except BaseException as error:
-        # In one piece, because the ranks write to one place; and nobody ends before all have, as a launcher then kills.
+        # In one call, because the ranks write to one file. If a rank ends first, the launcher kills the rest.
         os.write(2, f"\nrank {comm.rank}: {type(error).__name__}: {error}\n".encode())
         if not isinstance(error, TimeoutError):
             comm.Barrier()
@@ -274,7 +290,7 @@ def _refuse(state: ocdl.TrainingState) -> None:
 
 
 def resumed(comm: Any, checkpoint: str, max_iter: int) -> Any:
-    """Go on from a checkpoint; the first rank alone knows where it is."""
+    """Continue from a checkpoint, whose path only the first rank has."""
     p = problem(weighted=False)
     given = resume_copy(checkpoint) if comm.rank == 0 else None
     result = train(p, ocdl.GradientDescent(1e-3), comm=comm, max_iter=max_iter, checkpoint=given)

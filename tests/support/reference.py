@@ -137,8 +137,12 @@ FIELDS = {
         lambda sigma, K, b, y: sigma.slope((K - K.T) @ y + b)[:, None] * (K - K.T),
     ),
     "hamiltonian": Field(
-        lambda sigma, K, b, y: sigma.value(y @ K.T + b) @ K @ symplectic(len(b)).T,
-        lambda sigma, K, b, y: symplectic(len(b)) @ K.T @ (sigma.slope(K @ y + b)[:, None] * K),
+        lambda sigma, K, b, y: sigma.value(y @ K.T + b) @ K @ symplectic(K.shape[1]).T,
+        lambda sigma, K, b, y: symplectic(K.shape[1]) @ K.T @ (sigma.slope(K @ y + b)[:, None] * K),
+    ),
+    "gradient": Field(
+        lambda sigma, K, b, y: -sigma.value(y @ K.T + b) @ K,
+        lambda sigma, K, b, y: -K.T @ (sigma.slope(K @ y + b)[:, None] * K),
     ),
     "mlp": Field(
         lambda sigma, K, b, V, A, c, y: sigma.value(y @ K.T + b) @ V.T + y @ A.T + c,
@@ -159,7 +163,8 @@ def field_parts(net: ocdl.Network) -> dict[str, tuple[int, ...]]:
     if net.field == "polynomial":
         assert net.degree is not None
         return {"C": (d, math.comb(n + net.degree, net.degree))}
-    return {"K": (d, d), "b": (d,)}
+    units = net.width or d
+    return {"K": (units, d), "b": (units,)}
 
 
 FIXED_POINT_SWEEPS = 32  # at most, of stage equations that are a contraction by 1/4
@@ -274,18 +279,10 @@ def gradient(
 
 
 def slope(
-    net: ocdl.Network,
-    vector: Array,
-    X: Array,
-    y: Array,
-    objective: ocdl.Objective,
-    sample_weight: Array | None = None,
-    *,
-    direction: Array | float = 0.0,
-    dX: Array | float = 0.0,
+    net: ocdl.Network, vector: Array, X: Array, *rest: Any, direction: Array | float = 0.0, dX: Array | float = 0.0
 ) -> float:
-    """The derivative of `value` along a direction, by the complex step."""
-    shifted = value(net, vector + 1j * STEP * direction, X + 1j * STEP * dX, y, objective, sample_weight)
+    """The derivative of `value` along a direction, by the complex step; `rest` are its other arguments."""
+    shifted = value(net, vector + 1j * STEP * direction, X + 1j * STEP * dX, *rest)
     return float(shifted.imag) / STEP
 
 

@@ -88,16 +88,16 @@ def filled(dtype: str, shape: tuple[int, ...], entries: list[int], ordinary: int
         return np.zeros(shape, dtype)
     if kind == "O":
         objects = array.astype(object)
-        for place, entry in enumerate(entries[: array.size]):
-            objects.flat[place * 7 % array.size] = pool[entry % len(pool)]
+        for position, entry in enumerate(entries[: array.size]):
+            objects.flat[position * 7 % array.size] = pool[entry % len(pool)]
         return objects
     with np.errstate(all="ignore"):
         numbers = array.astype(dtype)
-        for place, entry in enumerate(entries[: array.size]):
+        for position, entry in enumerate(entries[: array.size]):
             value = pool[entry % len(pool)]
             if kind in "iu":
                 value = int(np.clip(value, np.iinfo(dtype).min, np.iinfo(dtype).max))
-            numbers.flat[place * 7 % array.size] = value
+            numbers.flat[position * 7 % array.size] = value
     return numbers
 
 
@@ -113,6 +113,6 @@ def arrays(draw: st.DrawFn, right: tuple[int, ...]) -> Any:
 
 
 def values(right: tuple[int, ...] | None) -> st.SearchStrategy[Any]:
-    """Anything at all; with a right shape most often an array."""
+    """Any value, most often an array of the right shape."""
     scalars = st.sampled_from(SCALARS)
     return scalars if right is None else st.one_of(arrays(right), arrays(right), arrays(right), scalars)

@@ -1,4 +1,4 @@
-"""Python in a process of its own: for what may end it, and for what is decided when ocdl is imported."""
+"""Python in a separate process: for tests that may end it, and for settings that are read when ocdl is imported."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def _seconds_of_work(pid: int) -> float:
     return int(after_the_name[11]) / os.sysconf("SC_CLK_TCK")
 
 
-# Each child has the words that its parent was sent in sys.argv, as a process of its own would, and goes on behind this.
+# Each child has the words that its parent was sent in sys.argv, as a separate process would, and continues after this.
 FORKS = """
 import json, os, sys
 print("ready", flush=True)
@@ -92,7 +92,7 @@ class Forks:
 
     def kill(self) -> int:
         """Kill the child, which may have ended before; return its exit code."""
-        os.kill(self._child, signal.SIGKILL)  # the number is still its own, as nobody has waited for it
+        os.kill(self._child, signal.SIGKILL)  # the number is still its own, because no process has waited for it
         return self.wait()
 
     def _asked(self, line: str) -> str:

@@ -144,13 +144,13 @@ def encodings() -> list[Encoding]:
 @pytest.mark.parametrize("number", range(4))
 def test_records_are_json_and_come_back(number: int) -> None:
     encoding = encodings()[number]
-    record = json.loads(json.dumps(to_spec(encoding), allow_nan=False))
+    stored_spec = json.loads(json.dumps(to_spec(encoding), allow_nan=False))
     arrays = to_arrays(encoding)
-    again = from_spec(record, arrays)
-    assert to_spec(again) == record
+    again = from_spec(stored_spec, arrays)
+    assert to_spec(again) == stored_spec
     assert again.features == encoding.features
-    for field in record:
-        for wrong in ({key: record[key] for key in record if key != field}, record | {field: object()}):
+    for field in stored_spec:
+        for wrong in ({key: stored_spec[key] for key in stored_spec if key != field}, stored_spec | {field: object()}):
             with pytest.raises(ValueError, match=r"table|target|kind|format"):
                 from_spec(wrong, arrays)
 
@@ -159,10 +159,10 @@ def test_records_are_json_and_come_back(number: int) -> None:
 @pytest.mark.parametrize("name", ["mean", "scale"])
 def test_records_hold_numbers_that_are_finite(number: Any, name: str) -> None:
     stored = json.dumps(to_spec(learned(patients()[["age"]])[0]))
-    record = json.loads(stored)
-    record[name] = [number]
+    stored_spec = json.loads(stored)
+    stored_spec[name] = [number]
     with pytest.raises(ValueError, match=f"the table's {name} must be finite numbers"):
-        from_spec(record)
+        from_spec(stored_spec)
 
 
 def test_the_target_and_positions_are_recorded() -> None:

@@ -117,13 +117,13 @@ def survive_changed_tables(original: bytes, path: Path, count: int, seed: int) -
     for _ in range(count):
         changed = bytearray(original)
         for _ in range(rng.integers(1, 5)):
-            kind, place = rng.integers(3), int(rng.integers(max(len(changed), 1)))
+            kind, position = rng.integers(3), int(rng.integers(max(len(changed), 1)))
             if kind == 0 and changed:
-                changed[place] = rng.integers(256)
+                changed[position] = rng.integers(256)
             elif kind == 1:
-                del changed[place : place + int(rng.integers(1, 50))]
+                del changed[position : position + int(rng.integers(1, 50))]
             else:
-                changed[place:place] = changed[place : place + int(rng.integers(1, 50))]
+                changed[position:position] = changed[position : position + int(rng.integers(1, 50))]
         path.write_bytes(changed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

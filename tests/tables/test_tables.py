@@ -57,10 +57,10 @@ def test_measurements_are_predicted(run: Run, tmp_path: Path) -> None:
     frame["price"] = 100 + 10 * frame["x"] + 5 * (frame["colour"] == "red")
     frame.to_csv(data, index=False)
     code, out, _ = run("train", "--data", data, "--regression", "--out", model, "--json")
-    facts = json.loads(out)
+    report = json.loads(out)
     assert code == 0
-    assert facts["test_r2"] > 0.99
-    assert facts["test_error"] < 1
+    assert report["test_r2"] > 0.99
+    assert report["test_error"] < 1
     assert "test R^2" in run("train", "--data", data, "--regression", "--out", model)[1]
     code, out, _ = run("predict", model, data, "--json")
     assert code == 0

@@ -204,9 +204,9 @@ def test_wrong_costates_and_wrong_variations_fail(sweep: str, monkeypatch: pytes
 class WrongOrder(Network):
     """A network that says it is kutta4, and takes Euler's steps."""
 
-    def final_state(self, u: Controls, X: Any) -> Any:
+    def final_state(self, u: Controls, X: Any, **more: Any) -> Any:
         euler = Network(**(self._arguments() | {"tableau": Tableau.named("euler")}))
-        return euler.final_state(u, X)
+        return euler.final_state(u, X, **more)
 
 
 def test_a_method_of_a_lower_order_fails() -> None:

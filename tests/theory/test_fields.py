@@ -132,8 +132,8 @@ def test_every_kind_of_steps_trains(field: str, time_steps: str) -> None:
     [
         ({"field": "mlp"}, "field='mlp' needs width, as in width=32"),
         ({"field": "polynomial"}, "field='polynomial' needs degree, as in degree=2"),
-        ({"width": 3}, "width belongs to field='mlp', got width=3 and field='dense'"),
-        ({"field": "mlp", "width": 3, "degree": 2}, "degree belongs to field='polynomial', got degree=2"),
+        ({"width": 3}, "width needs field='hamiltonian' or field='mlp' or field='gradient', got width=3"),
+        ({"field": "mlp", "width": 3, "degree": 2}, "degree needs field='polynomial', got degree=2"),
         ({"field": "mlp", "width": 0}, "width must be at least 1, got 0"),
         ({"field": "polynomial", "degree": 0}, "degree must be at least 1, got 0"),
         ({"field": "polynomial", "degree": 200}, "degree 200 in 2 components has more than 10000 monomials"),

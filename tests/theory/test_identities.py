@@ -129,7 +129,7 @@ def check_against_transcription(tableau: str, field: str, activation: str, loss:
 
 
 def hash_of(*names: str) -> int:
-    return sum(sum(map(ord, name)) * 31**place for place, name in enumerate(names))
+    return sum(sum(map(ord, name)) * 31**position for position, name in enumerate(names))
 
 
 @settings(max_examples=60)

@@ -29,7 +29,7 @@ def network(
 
 
 def samples_of(net: Network, samples: int = 9, seed: int = 0) -> tuple[ocdl.Controls, Array, Array, Array]:
-    """Tame controls, X, inputs and targets."""
+    """Controls of moderate size, X, inputs and targets."""
     rng = np.random.default_rng(seed)
     u = net.from_vector((0.05 if net.degree == 2 else 0.2) * rng.normal(size=net.n_controls))
     u.h[...] = rng.uniform(0.5, 1.5, net.n_layers) / net.n_layers
@@ -50,10 +50,10 @@ def test_the_flow_follows_the_formula(tableau: str, field: str, hold: str) -> No
         u, X, inputs, _ = samples_of(net)
         parts = [u.parts()[part.name][list(net.layer_sets) if part.role == "field" else ...] for part in net.parts]
         expected = reference.states(net, np.concatenate([part.ravel() for part in parts]), X, inputs)
-        found = net.forward(u, X, inputs=inputs)
-        np.testing.assert_allclose(found.states, expected, rtol=0, atol=1e-13)
-        np.testing.assert_array_equal(net.predict(u, X, inputs=inputs), found.outputs)
-        np.testing.assert_array_equal(net.final_state(u, X, inputs=inputs), found.states[-1])
+        result = net.forward(u, X, inputs=inputs)
+        np.testing.assert_allclose(result.states, expected, rtol=0, atol=1e-13)
+        np.testing.assert_array_equal(net.predict(u, X, inputs=inputs), result.outputs)
+        np.testing.assert_array_equal(net.final_state(u, X, inputs=inputs), result.states[-1])
 
 
 @pytest.mark.parametrize("hold", HOLDS)
@@ -100,6 +100,24 @@ def test_a_forced_oscillator_has_the_order_of_the_method(tableau: str) -> None:
 
 
 # ---- derivatives ----
+
+
+def test_perturbations_of_samples_leave_their_inputs() -> None:
+    net = network(n_outputs=1)
+    u, X, inputs, _ = samples_of(net, samples=30)
+    y = np.arange(30) % 2
+    each = ocdl.Objective(reduction="sum")
+    _, g = net.value_and_grad(u, X, y, each, inputs=inputs, input_grad=True)
+    np.testing.assert_array_equal(net.sensitivity(u, X, y, inputs=inputs), g.X)
+    u.mu[...] -= np.median(net.predict(u, X, inputs=inputs))
+    flips = net.minimal_perturbation(u, X, inputs=inputs)
+    is_flipped = np.isfinite(flips.distance)
+    assert is_flipped.sum() > 5
+    before, after = net.predict(u, X, inputs=inputs), net.predict(u, flips.X[is_flipped], inputs=inputs[is_flipped])
+    assert np.all((before[is_flipped] > 0) != (after > 0))
+    near = X + 0.99 * (flips.X - X)
+    same = net.predict(u, near[is_flipped], inputs=inputs[is_flipped])
+    assert np.all((before[is_flipped] > 0) == (same > 0))
 
 
 @pytest.mark.parametrize("hold", HOLDS)
@@ -153,6 +171,35 @@ def test_products_with_second_derivatives(field: str) -> None:
     J = net.scipy_objective(X, y, SQUARED_ERROR, inputs=inputs)
     np.testing.assert_array_equal(J.hessp(u, v), Hv.to_vector())
     assert J.fun(u)[0] == net.value(u, X, y, SQUARED_ERROR, inputs=inputs)
+
+
+@pytest.mark.parametrize("hold", HOLDS)
+@pytest.mark.parametrize("tableau", ["midpoint", "kutta4"])
+def test_a_certificate_of_a_network_with_inputs(tableau: str, hold: str) -> None:
+    net = network(hold=hold, tableau=tableau, augment=0)
+    u, X, inputs, _ = samples_of(net)
+    report = net.certify(u, X, np.arange(9) % 2, ocdl.Objective("cross_entropy"), inputs=inputs)
+    assert report.passed, report
+    # A linear hold has the order of the method, and so has a constant one: inputs jump between layers only.
+    assert report.convergence.order == pytest.approx(net.tableau.order, abs=0.5)
+
+
+@pytest.mark.parametrize("hold", HOLDS)
+def test_the_stability_of_a_forced_network(hold: str) -> None:
+    """A layer's Jacobian is that of the tangent; of a linear field no input changes it."""
+    net = network(hold=hold, augment=0)
+    u, X, inputs, _ = samples_of(net, samples=3)
+    report = net.stability(u, X, inputs=inputs)
+    columns = [net.tangent(u, X, dX=np.tile(unit, (3, 1)), inputs=inputs)[-1] for unit in np.eye(2)]
+    norms = np.linalg.norm(np.stack(columns, axis=2), 2, axis=(1, 2))
+    np.testing.assert_allclose(report.total_growth[-1], norms.max(), rtol=1e-12)
+    linear = Network(2, 5, field="polynomial", degree=1, n_inputs=2, input_hold=hold, tableau="kutta4")
+    v = linear.controls(C=np.tile([[0, 0, 1, 3, 1], [0, -1, 0, 2, 5]], (5, 1, 1)))
+    found = linear.stability(v, X, inputs=inputs)
+    plain = Network(2, 5, field="polynomial", degree=1, tableau="kutta4")
+    expected = plain.stability(plain.controls(C=v.C[:, :, :3]), X)
+    np.testing.assert_allclose(found.growth, expected.growth, rtol=1e-13)
+    np.testing.assert_allclose(found.log_norm, expected.log_norm, atol=1e-13)
 
 
 def test_a_custom_loss_has_the_gradient_by_inputs() -> None:
@@ -324,12 +371,7 @@ def test_functions_without_inputs_refuse_them() -> None:
     u, X, _, _ = samples_of(net)
     y = np.zeros(9, int)
     for what, call in {
-        "sensitivity": lambda: net.sensitivity(u, X, y),
-        "minimal_perturbation": lambda: net.minimal_perturbation(u, X),
-        "stability": lambda: net.stability(u, X),
-        "certify": lambda: net.certify(u, X, y),
         "train_multilevel": lambda: ocdl.train_multilevel(net, u, X, y, levels=2),
-        "a row source": lambda: ocdl.train(net, u, ocdl.RowSource.from_arrays(X, y)),
     }.items():
         with pytest.raises(ValueError, match=f"{what} takes networks without inputs, got n_inputs=2"):
             call()

@@ -180,7 +180,9 @@ def test_the_steepest_slopes_are_smallest_upper_bounds(activation: str) -> None:
 def test_every_field_has_a_bound_and_every_loss_a_sensitivity() -> None:
     assert {FIELDS[name].swept_as for name in BOUNDED_FIELDS} == set(FIELD_BOUNDS)
     net = Network(2, 3, field="polynomial", degree=2)
-    with pytest.raises(ValueError, match=r"field='polynomial' has no Lipschitz constant, dense, .*, mlp have"):
+    with pytest.raises(
+        ValueError, match=r"field='polynomial' has no Lipschitz constant, dense, .*, mlp, gradient have"
+    ):
         net.lipschitz_bound(net.init())
     for loss in LOSSES:
         problem = random_problem(Network(2, 2), samples=2)

@@ -73,11 +73,11 @@ def test_the_abscissa_bounds_no_growth() -> None:
 def test_the_number_of_created_networks_does_not_grow_with_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A network takes longer to make than to sweep: one per layer and Jacobian made deep networks slow."""
     net = Network(2, 500)
-    made: list[object] = []
+    networks: list[object] = []
     check = Network.__post_init__
-    monkeypatch.setattr(Network, "__post_init__", lambda self: (made.append(self), check(self))[1])
+    monkeypatch.setattr(Network, "__post_init__", lambda self: (networks.append(self), check(self))[1])
     net.stability(net.init(random_state=0), [[0.0, 1.0], [1.0, 0.0]])
-    assert len(made) <= 4
+    assert len(networks) <= 4
 
 
 def test_a_growth_beyond_the_numbers_is_infinite() -> None:

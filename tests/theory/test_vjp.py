@@ -163,7 +163,7 @@ def test_cotangents_of_an_objective_give_its_gradient_on_any_network(p: Problem,
     assert np.array_equal(actual.X, expected.X)
 
 
-# ---- what it is not told, and what it is told twice ----
+# ---- missing and repeated arguments ----
 
 
 @settings(max_examples=30)

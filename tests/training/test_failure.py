@@ -105,7 +105,7 @@ class Redescending:
 
 @pytest.mark.parametrize("shift", [0.0, 5.0])
 def test_a_custom_loss_that_has_risen_onto_a_plateau_has_risen(shift: float) -> None:
-    """Of a custom loss no prediction is known to be wrong: what is said is that it rose."""
+    """Of a custom loss no prediction is known to be wrong: the message says that it rose."""
     net, objective = Network(2, 5), ocdl.Objective(Redescending(shift))
     u = net.init(0)
     result = ocdl.train(net, u, X, net.predict(u, X)[:, 0] + 1, objective=objective, optimiser=ocdl.Adam(lr=1e3))
@@ -187,7 +187,7 @@ def test_an_estimator_warns_after_few_iterations(name: str, settings: dict[str, 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 def test_a_loss_that_was_lower_before_is_a_warning(load: Any) -> None:
-    """Where it goes is a matter of last bits, which differ between processors: it may end above a constant's loss."""
+    """Its course depends on the last bits, which differ between processors: it may end above a constant's loss."""
     rows, labels = load(return_X_y=True)
     worse = r"after \d+ of them the loss was|the loss is higher than at the start|would predict better"
     with pytest.warns(ConvergenceWarning, match=f"({worse}).*learning rate"):
@@ -252,7 +252,7 @@ GOOD = {name: (lambda draw=draw: draw(random_state=0)) for name, draw in GENERAT
 
 @pytest.mark.parametrize("name", GOOD)
 def test_a_good_training_warns_of_nothing(name: str) -> None:
-    """Inputs in the thousands are no good start: whether their training converges hangs on the last bits."""
+    """Inputs in the thousands are no good start: whether their training converges depends on the last bits."""
     rows, labels = GOOD[name]()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -315,7 +315,7 @@ class Logistic:
 
 
 class Silent:
-    """The same, which does not say what its outputs stand for."""
+    """The same without an inverse link."""
 
     value_and_grad = Logistic.value_and_grad
 

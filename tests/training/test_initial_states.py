@@ -54,10 +54,10 @@ def reference_states(net: Network, u: Any, S: Any) -> Any:
 
 
 def value_and_gradient(net: Network, vector: Any, data: dict[str, Any], options: InitialStates) -> tuple[float, Any]:
-    """What the first evaluation of a training finds."""
+    """Return J and the gradient of the first evaluation of a training."""
     with join_ranks(None) as ranks:
         arguments = ranks, net, data["X"], data["y"], SQUARED, data["sample_weight"]
-        problem = Problem.from_arguments(*arguments, None, (), 0.0, 0.0, options)
+        problem = Problem.from_arguments(*arguments, None, None, (), 0.0, 0.0, options)
     core = problem.start(vector, ocdl.Backtracking(), draw_seed(0))
     core.start()
     return core.record[0], core.state()["gradient"]

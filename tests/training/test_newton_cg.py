@@ -1,4 +1,4 @@
-"""NewtonCG: fast where Newton's method is, safe where it is not, and honest about what it spends."""
+"""NewtonCG: fast near a minimum, safe far from it, and every product is counted."""
 
 from __future__ import annotations
 

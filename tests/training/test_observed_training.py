@@ -1,4 +1,4 @@
-"""Trainings on observations: methods, sources, ranks, checkpoints, and a system that is found again."""
+"""Trainings on observations: methods, sources, ranks, checkpoints, and a known system, which is recovered."""
 
 import numpy as np
 import pytest
@@ -164,15 +164,15 @@ def test_a_resumed_training_has_the_same_bits(tmp_path):
 def test_bits_do_not_depend_on_threads():
     net, u, X, times, values = problem(samples=3000)
     y, before = ocdl.Observations(times, values), ocdl.get_num_threads()
-    found = []
+    actual = []
     try:
         for threads in (1, 2, 3):
             ocdl.set_num_threads(threads)
-            found.append(net.value_and_grad(u, X, y, SQUARED)[1].to_vector())
+            actual.append(net.value_and_grad(u, X, y, SQUARED)[1].to_vector())
     finally:
         ocdl.set_num_threads(before)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(actual[0], actual[1])
+    np.testing.assert_array_equal(actual[0], actual[2])
 
 
 def test_steps_of_the_start_decide_which_times_are_within_the_horizon():
@@ -192,10 +192,10 @@ def test_levels_change_the_numbers_of_layers():
     with pytest.raises(ValueError, match="where times are numbers of layers"):
         ocdl.train_multilevel(net, None, X, y, levels=(3, 6), objective=SQUARED)
     net, _, X, times, values = problem()
-    found = ocdl.train_multilevel(
+    actual = ocdl.train_multilevel(
         net, None, X, ocdl.Observations(times, values), levels=(3, 6), objective=SQUARED, max_iter=5, random_state=0
     )
-    assert len(found.results) == 2
+    assert len(actual.results) == 2
 
 
 def test_a_rank_may_have_no_rows():

@@ -34,16 +34,16 @@ def endless(seen: list[Status]) -> Callable[[ShouldStop], Status]:
 
 
 def test_results_come_in_the_order_of_completion() -> None:
-    taken: list[str] = []
+    names: list[str] = []
 
     def slow(should_stop: ShouldStop) -> int:
-        wait_for(lambda: taken == ["quick"])
+        wait_for(lambda: names == ["quick"])
         return 1
 
-    for name, made in run_parallel({"slow": slow, "quick": lambda should_stop: 2}, 2):
-        taken.append(name)
-        assert made == {"slow": 1, "quick": 2}[name]
-    assert taken == ["quick", "slow"]
+    for name, result in run_parallel({"slow": slow, "quick": lambda should_stop: 2}, 2):
+        names.append(name)
+        assert result == {"slow": 1, "quick": 2}[name]
+    assert names == ["quick", "slow"]
 
 
 def test_each_has_one_thread() -> None:

@@ -131,7 +131,7 @@ def test_proximal_methods_follow_the_formulas(time_steps: str, method: str) -> N
 @pytest.mark.parametrize(("weight", "loss", "zeros"), [(0.01, 0.6442, 97), (0.001, 0.2, 50)])
 @pytest.mark.parametrize("method", ["backtracking", "lbfgs"])
 def test_controls_become_exactly_zero(method: str, weight: float, loss: float, zeros: int) -> None:
-    """The subgradient methods of before ended at 0.93 and 0.23 without one zero."""
+    """Subgradient methods end at 0.93 and 0.23 without one zero."""
     net, u, X, y = problem()
     penalised = Objective("cross_entropy", penalties=L1(weight))
     result = ocdl.train(net, u, X, y, objective=penalised, optimiser=PROXIMAL[method], max_iter=5000)

@@ -1,4 +1,4 @@
-"""Training with real targets: it finds what is known in closed form, and reports R^2."""
+"""Training with real targets: solutions that are known in closed form, and R^2."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_linear_flows_reach_linear_regression(
 
 
 def trained_constant(loss: Any, y: np.ndarray, optimiser: Any = None, **arguments: Any) -> np.ndarray:
-    """The outputs of a network that can do nothing but choose mu."""
+    """The outputs of a network in which only mu is free."""
     net = Network(1, 1, n_outputs=y.shape[1])
     settings = {"optimiser": optimiser or LBFGS(), "max_iter": 300, "tol": 1e-13} | arguments
     start = net.controls(h=[0.0])

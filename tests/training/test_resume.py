@@ -60,6 +60,12 @@ def train(optimiser: Any, max_iter: int, **arguments: Any) -> ocdl.Result:
     return ocdl.train(net, u, X, y, optimiser=optimiser, max_iter=max_iter, eval_every=7, random_state=3, **arguments)
 
 
+def resume_at(iteration: int, path: Path, *p: Any, max_iter: int, **arguments: Any) -> ocdl.Result:
+    """Return a training on a problem (net, u, X, y) that is stored after so many iterations, and then resumed."""
+    ocdl.train(*p, max_iter=iteration, checkpoint=path, **arguments)
+    return ocdl.train(*p, max_iter=max_iter, checkpoint=ocdl.Checkpoint(path, resume=True), **arguments)
+
+
 def assert_same(resumed: ocdl.Result, whole: ocdl.Result) -> None:
     assert np.array_equal(resumed.controls.to_vector(), whole.controls.to_vector())
     assert (resumed.n_iter, resumed.n_evals, resumed.status) == (whole.n_iter, whole.n_evals, whole.status)
@@ -79,7 +85,7 @@ def test_backtracking_resumes_at_every_iteration(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_all_resume_at_random_iterations_with_other_threads(tmp_path: Path, optimiser: str) -> None:
-    """Few: threads that share little work wait for each other, and long where other processes are at work."""
+    """A small problem: threads that share little work wait for each other, and longer on a busy machine."""
     path, method = tmp_path / "state.ocdl", OPTIMISERS[optimiser]
     whole = train(method, ITERATIONS)
     last = max(whole.n_iter, 1)
@@ -139,18 +145,7 @@ def test_listed_evaluations_resume(tmp_path: Path, patience: int | None) -> None
     }
     whole = ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=40, tol=0, **often)
     for k in (1, 4, 8, 20):
-        ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=k, tol=0, checkpoint=tmp_path / "c", **often)
-        again = ocdl.train(
-            net,
-            u,
-            X,
-            y,
-            optimiser=LBFGS(),
-            max_iter=40,
-            tol=0,
-            checkpoint=ocdl.Checkpoint(tmp_path / "c", resume=True),
-            **often,
-        )
+        again = resume_at(k, tmp_path / "c", net, u, X, y, optimiser=LBFGS(), max_iter=40, tol=0, **often)
         assert_same(again, whole)
 
 
@@ -166,19 +161,7 @@ def test_writing_checkpoints_changes_nothing(tmp_path: Path, architecture: str, 
             net, u, X, y, optimiser=LBFGS(memory=3), max_iter=60, checkpoint=ocdl.Checkpoint(tmp_path / "c", every=3)
         )
         assert_same(stored, plain)
-        ocdl.train(net, u, X, y, optimiser=LBFGS(memory=3), max_iter=31, checkpoint=tmp_path / "c")
-        assert_same(
-            ocdl.train(
-                net,
-                u,
-                X,
-                y,
-                optimiser=LBFGS(memory=3),
-                max_iter=60,
-                checkpoint=ocdl.Checkpoint(tmp_path / "c", resume=True),
-            ),
-            plain,
-        )
+        assert_same(resume_at(31, tmp_path / "c", net, u, X, y, optimiser=LBFGS(memory=3), max_iter=60), plain)
 
 
 def test_iterations_left_by_a_stage_are_not_used_by_the_next(tmp_path: Path) -> None:
@@ -186,26 +169,14 @@ def test_iterations_left_by_a_stage_are_not_used_by_the_next(tmp_path: Path) -> 
     chain = Chain((Backtracking(L0=1e-9, max_trials=1), 500), (Adam(), 20))
     whole = ocdl.train(net, u, X, y, optimiser=chain, max_iter=1000)
     assert (whole.n_iter, whole.n_evals) == (20, 1 + 1 + 1 + 20)  # start, trial in vain, start, steps
-    ocdl.train(net, u, X, y, optimiser=chain, max_iter=7, checkpoint=tmp_path / "c")
-    assert_same(
-        ocdl.train(
-            net, u, X, y, optimiser=chain, max_iter=1000, checkpoint=ocdl.Checkpoint(tmp_path / "c", resume=True)
-        ),
-        whole,
-    )
+    assert_same(resume_at(7, tmp_path / "c", net, u, X, y, optimiser=chain, max_iter=1000), whole)
 
 
 def test_single_precision_resumes(tmp_path: Path) -> None:
     net, u, X, y = problem(dtype="float32")
     for method in (LBFGS(), NewtonCG()):
         whole = ocdl.train(net, u, X, y, optimiser=method, max_iter=40)
-        ocdl.train(net, u, X, y, optimiser=method, max_iter=17, checkpoint=tmp_path / "c")
-        assert_same(
-            ocdl.train(
-                net, u, X, y, optimiser=method, max_iter=40, checkpoint=ocdl.Checkpoint(tmp_path / "c", resume=True)
-            ),
-            whole,
-        )
+        assert_same(resume_at(17, tmp_path / "c", net, u, X, y, optimiser=method, max_iter=40), whole)
 
 
 def test_a_finished_training_resumes_to_the_same_end(tmp_path: Path) -> None:
@@ -281,7 +252,7 @@ FORGERIES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("name", "value"), FORGERIES, ids=str)
 def test_forged_checkpoints_are_refused(tmp_path: Path, name: str, value: Any) -> None:
-    """The digest is right; what it seals is not. Whatever happens, it is no crash, and no other error."""
+    """The digest is right, the contents are wrong: the error is a ModelFileError, never a crash."""
     net, u, X, y = problem()
     path = tmp_path / "c"
     ocdl.train(net, u, X, y, optimiser=LBFGS(), max_iter=10, checkpoint=path)

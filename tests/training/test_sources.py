@@ -1,4 +1,4 @@
-"""Files and arrays as sources: the rows that they hold, and what is said where they are damaged."""
+"""Files and arrays as sources: the rows that they hold, and the errors where they are damaged."""
 
 from pathlib import Path
 from typing import Any
@@ -187,3 +187,36 @@ def test_arrays_of_dask_zarr_and_hdf5_are_sources(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "samples.h5", "w") as file:
         file["X"], file["y"] = X, y
         assert trained(RowSource.from_arrays(file["X"], file["y"])) == in_memory
+
+
+@pytest.mark.parametrize("optimiser", [ocdl.LBFGS(), ocdl.Adam(batch_size=100)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_inputs_are_read_with_the_rows(optimiser: Any, weighted: bool, tmp_path: Path) -> None:
+    X, y, weights = samples()
+    inputs = np.random.default_rng(1).normal(size=(ROWS, 4, 2))
+    net = ocdl.Network(3, 3, field="mlp", width=5, n_inputs=2, control_intervals=1, tableau="kutta4")
+    given = weights if weighted else None
+    settings: dict[str, Any] = {"optimiser": optimiser, "max_iter": 4, "random_state": 0}
+    held_out = ocdl.Validation(X, y, sample_weight=given, inputs=inputs)
+    arrays: dict[str, Any] = {"sample_weight": given, "inputs": inputs, "validation": held_out}
+    expected = ocdl.train(net, net.init(0), X, y, **arrays, **settings)
+    X_file, y_file, weights_file, inputs_file = stored(tmp_path, X=X, y=y, weights=weights, inputs=inputs)
+    for source in (
+        RowSource.from_arrays(X, y, given, inputs),
+        RowSource.from_npy(X_file, y_file, weights_file if weighted else None, inputs_file),
+    ):
+        result = ocdl.train(net, net.init(0), source, validation=source, **settings)
+        assert np.array_equal(result.controls.to_vector(), expected.controls.to_vector())
+        assert np.array_equal(result.history.loss, expected.history.loss)
+        assert np.array_equal(result.history.val_loss, expected.history.val_loss)
+
+
+def test_inputs_of_rows_are_checked() -> None:
+    X, y, _ = samples()
+    net = ocdl.Network(3, 3, field="mlp", width=5, n_inputs=2)
+    with pytest.raises(ValueError, match=r"rows 0 to 63 of X, .*inputs is missing: the network takes an"):
+        ocdl.train(net, net.init(0), RowSource.from_arrays(X, y))
+    with pytest.raises(ValueError, match=r"inputs must be left out: the network takes none"):
+        trained(RowSource.from_arrays(X, y, None, np.zeros((ROWS, 3, 2))))
+    with pytest.raises(ValueError, match=r"inputs .*\(64, 4, 2\)"):
+        ocdl.train(net, net.init(0), RowSource.from_arrays(X, y, None, np.zeros((ROWS, 3, 2))))

@@ -34,15 +34,15 @@ OPTIMISERS: dict[str, Any] = {
 
 
 class Counted(RowSource):
-    """Arrays as a source that notes which rows it was asked for, and by whom."""
+    """Arrays as a source that notes which rows were requested, and in which thread."""
 
     def __init__(self, *arrays: Any) -> None:
         self.arrays, self.n_rows = arrays, len(arrays[0])
-        self.asked: list[tuple[int, int]] = []
+        self.requested: list[tuple[int, int]] = []
         self.threads: set[int] = set()
 
     def rows(self, i: int, j: int) -> tuple[Any, ...]:
-        self.asked.append((i, j))
+        self.requested.append((i, j))
         self.threads.add(threading.get_ident())
         return tuple(array[i:j] for array in self.arrays)
 
@@ -101,7 +101,7 @@ def test_a_source_has_the_bits_of_samples_in_memory(optimiser: str, dtype: str) 
     read = ocdl.train(net, u, source, validation=Counted(X[:5000], y[:5000]), **how)
     assert bits(read) == bits(in_memory)
     if "batch" not in optimiser and optimiser != "Chain":  # which read a window, here all rows
-        assert max(j - i for i, j in source.asked) == SHARD // 2 * 8 // net.dtype.itemsize
+        assert max(j - i for i, j in source.requested) == SHARD // 2 * 8 // net.dtype.itemsize
     assert len(source.threads) == 1
     assert threading.get_ident() not in source.threads
 
@@ -221,7 +221,7 @@ class Stuck(Counted):
         self.reached, self.let_go = threading.Event(), threading.Event()
 
     def rows(self, i: int, j: int) -> tuple[Any, ...]:
-        if len(self.asked) >= 2:
+        if len(self.requested) >= 2:
             self.reached.set()
             self.let_go.wait()
         return super().rows(i, j)
@@ -251,7 +251,7 @@ def test_ctrl_c_does_not_wait_for_rows(stuck: Stuck) -> None:
     once_stuck(stuck, _thread.interrupt_main)
     with pytest.raises(KeyboardInterrupt):
         ocdl.train(net, u, stuck, max_iter=1000)
-    assert len(stuck.asked) == 2
+    assert len(stuck.requested) == 2
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -305,7 +305,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "half a label": (lambda X, y, w: (X, y + 0.5, w), r"labels are the whole numbers"),
     "a negative weight": (lambda X, y, w: (X, y, with_entry(w, -1)), r"sample_weight\[2047\] is -1"),
     "text": (lambda X, y, w: (X.astype(str), y, w), r"X must hold real numbers, got dtype <U32"),
-    "nothing": (lambda X, y, w: None, r"rows must return X, y or X, y, sample_weight, got NoneType"),
+    "nothing": (lambda X, y, w: None, r"rows must return X, y\[, sample_weight\[, inputs\]\], got NoneType"),
     "X alone": (lambda X, y, w: (X,), r"got a tuple of 1"),
 }
 

@@ -33,7 +33,7 @@ class BatchTable {
     double* target = put_features(data, row, index, table);
     double* times = std::copy(gradient.begin(), gradient.end(), target);
     if (const Index count = target + target_width_ - times)
-      std::copy_n(data.targets.times().own + row * data.targets.numbers.width, count, times);
+      std::copy_n(data.targets.times().per_sample + row * data.targets.numbers.width, count, times);
     target[target_width_] = loss;
   }
 

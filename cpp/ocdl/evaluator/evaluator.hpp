@@ -14,7 +14,7 @@ namespace ocdl {
 template <class T>
 class Evaluator {
  public:
-  /// In the place of a batch's number.
+  /// Instead of the number of a batch.
   static constexpr std::int64_t all_samples = -1;
 
   virtual ~Evaluator() = default;
@@ -45,7 +45,7 @@ class Evaluator {
   /// What can stop an evaluation; null for nothing.
   void set_stop_source(StopSource* stop_source) { stop_source_ = stop_source; }
   /// For what an optimiser computes itself: notes its work. Throws Interrupted when stopped.
-  void ask(double work) const {
+  void check_stop(double work) const {
     if (!stop_source_) return;
     stop_source_->progress(work);
     stop_source_->throw_if_stopped();

@@ -35,7 +35,7 @@ class JumpCost : public Cost<T> {
   CostNeeds needs() const override { return {.reads_states = true, .adds_state_cotangents = true}; }
 
   void evaluate(const CostBlock<T>& at) const override {
-    const Plane<T> y = at.trajectory.state(layers_).slice(at.own);
+    const Plane<T> y = at.trajectory.state(layers_).slice(at.thread);
     const Range rows = at.rows();
     plane_to_rows<T>(y, rows.size(), dim_, jump(rows.begin));
     for (Index i = rows.begin; i < rows.end; ++i)

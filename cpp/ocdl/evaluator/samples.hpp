@@ -83,7 +83,7 @@ class SamplesEvaluator : public Evaluator<T> {
   SamplesEvaluator(const Network& net, const Data<T>& data, const Objective& objective,
                    const Cost<T>* more_cost = nullptr)
       : net_(net), data_(data), objective_(objective), more_cost_(more_cost) {
-    if (data.targets.grid) data_.batch_scale = data.scale(objective.mean);  // takes a look at every target
+    if (data.targets.grid) data_.batch_scale = data.scale(objective.mean);  // reads every target
   }
 
   Index size() const override { return net_.control_size(); }

@@ -34,7 +34,7 @@ class Score {
         times_(std::max<Index>(grid.times, 1)),
         row_(static_cast<std::size_t>(std::max<Index>(outputs, 2))) {}
 
-  bool is_of_classes() const { return facts_of(loss_).targets == TargetKind::classes; }
+  bool is_of_classes() const { return traits_of(loss_).targets == TargetKind::classes; }
   /// Outputs of a sample.
   Index row_size() const { return times_ * outputs_; }
 

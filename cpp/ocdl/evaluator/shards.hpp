@@ -316,7 +316,7 @@ class ShardsEvaluator : public Evaluator<T> {
     for (TreeNode& node : nodes) node.sums.wide = table.empty_table();
     put_local_rows(controls, out.any(), batch, batch_scale, table, nodes);
     table.take(add_up_(std::move(nodes)).wide);
-    const bool of_classes = !callback_loss_ && facts_of(objective_.loss).targets == TargetKind::classes;
+    const bool of_classes = !callback_loss_ && traits_of(objective_.loss).targets == TargetKind::classes;
     const Data<T> data = table.data(of_classes, grid, batch_scale);
     if (callback_loss_) {
       std::vector<T> cotangents;

@@ -18,26 +18,27 @@ namespace ocdl {
 enum class Activation { tanh, sigmoid, softplus, relu, leaky_relu, sin, identity };
 
 /// What is known of an activation beside its value and its slope, which are below.
-struct ActivationFacts {
+struct ActivationTraits {
   std::string_view name;
   double steepest;      ///< least upper bound of |sigma'|
   bool kinked = false;  ///< sigma' jumps at 0
   double flat_beyond =
       std::numeric_limits<double>::infinity();  ///< |z| where sigma is flat: sigma' < 0.002 of its largest
+  bool increasing = true;
 };
 
 /// In the order of the enumeration.
-inline constexpr auto activations = std::to_array<ActivationFacts>({
+inline constexpr auto activations = std::to_array<ActivationTraits>({
     {"tanh", 1, false, 3.8002011672502},
     {"sigmoid", 0.25, false, 7.6004023345004},
     {"softplus", 1},
     {"relu", 1, true},
     {"leaky_relu", 1, true},
-    {"sin", 1},
+    {"sin", 1, false, std::numeric_limits<double>::infinity(), false},
     {"identity", 1},
 });
 
-constexpr const ActivationFacts& facts_of(Activation activation) {
+constexpr const ActivationTraits& traits_of(Activation activation) {
   return activations[static_cast<std::size_t>(activation)];
 }
 
@@ -65,7 +66,7 @@ Pack<T> where_negative(Pack<T> x, Pack<T> negative, Pack<T> otherwise) {
     return select(x < Pack<T>{}, negative, otherwise);
 }
 
-/// The slope of a kink at 0, told by the value: `left` where it is not positive, else 1.
+/// The slope of a kink at 0, computed from the value: `left` where it is not positive, else 1.
 template <class T>
 Pack<T> kink_slope(Pack<T> value, double left) {
   return where_negative<T>(-value, broadcast<T>(T(1)), broadcast<T>(T(left)));
@@ -73,7 +74,7 @@ Pack<T> kink_slope(Pack<T> value, double left) {
 
 }  // namespace detail
 
-/// z <- sigma(z); `slope`, where the activation needs it, receives sigma'(z). then(n, value) goes on with
+/// z <- sigma(z); `slope`, where the activation needs it, receives sigma'(z). then(n, value) is called with
 /// each pack.
 template <class T, class Then>
 [[gnu::aligned(64)]] void activate(Activation activation, T* z, T* slope, Index size, Then then) {
@@ -149,7 +150,7 @@ template <bool IsPlane, class T>
 
 }  // namespace detail
 
-/// out = factor * sigma' * v, with sigma' told by the value k = sigma(z), or stored; whole tiles.
+/// out = factor * sigma' * v, with sigma' computed from the value k = sigma(z), or stored; whole tiles.
 template <class T>
 void multiply_by_slope(Activation activation, const T* k, const T* slope, T factor,
                        const LinearCombination<T>& v, T* out, Index size) {
@@ -165,7 +166,7 @@ void multiply_by_slope(Activation activation, const T* k, const T* slope, T fact
                     LinearCombination<T>(Plane<const T>(v, size / tile_width<T>, 1)), out, size);
 }
 
-/// out = sigma', told by the value k = sigma(z), or stored.
+/// out = sigma', computed from the value k = sigma(z), or stored.
 template <class T>
 void write_slope(Activation activation, const T* k, const T* slope, T* out, Index size) {
   std::fill_n(out, size, T(1));

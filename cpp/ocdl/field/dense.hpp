@@ -14,7 +14,8 @@ template <class T>
 class Dense {
  public:
   static constexpr std::string_view name = "dense";
-  static constexpr std::string_view required_option = "";
+  static constexpr std::string_view option = "";
+  static constexpr bool requires_option = false;
   static constexpr bool needs_even_dim = false;
   static constexpr bool takes_inputs = false;
   static constexpr bool needs_scratch_forward = false;
@@ -31,43 +32,44 @@ class Dense {
 
   /// k = sigma(K y + b), and the sum that k completes.
   void evaluate(const StageControls<const T>& u, const Plane<const T>& y, const StagePlanes<T>& at,
-                const Epilogue<T>& epilogue, const ThreadSlice<T>& own, T*) const {
-    affine(K(u), b(u), y, at.value, own);
-    const Plane<T> k = at.value.slice(own);
+                const Epilogue<T>& epilogue, const ThreadSlice<T>& thread, T*) const {
+    affine(K(u), b(u), y, at.value, thread);
+    const Plane<T> k = at.value.slice(thread);
     epilogue.run(0, [&](auto then) {
-      activate(activation_, k.data(), at.hidden[0].slice(own).data(), k.size(), then);
+      activate(activation_, k.data(), at.hidden[0].slice(thread).data(), k.size(), then);
     });
   }
 
   /// k' = sigma' (K v + dK y + db); without a direction du = (dK, db): sigma' K v.
   void jvp(const StageControls<const T>& u, const StageControls<const T>& du, const Plane<const T>& y,
            const StagePlanes<T>& at, const Plane<const T>& v, const Plane<T>& tangent,
-           const TangentPlanes<T>& work, const ThreadSlice<T>& own, T*) const {
-    affine(K(u), nullptr, v, tangent, own);
+           const TangentPlanes<T>& work, const ThreadSlice<T>& thread, T*) const {
+    affine(K(u), nullptr, v, tangent, thread);
     if (du) {
-      affine(K(du), b(du), y, work.state, own);
-      for (Index t = 0; t < own.tiles; ++t) tangent.tile(own.first + t) += work.state.tile(own.first + t);
+      affine(K(du), b(du), y, work.state, thread);
+      for (Index t = 0; t < thread.tiles; ++t)
+        tangent.tile(thread.first + t) += work.state.tile(thread.first + t);
     }
-    const Plane<T> result = tangent.slice(own);
-    multiply_by_slope(activation_, at.value.slice(own).data(), at.hidden[0].slice(own).data(), T(1),
+    const Plane<T> result = tangent.slice(thread);
+    multiply_by_slope(activation_, at.value.slice(thread).data(), at.hidden[0].slice(thread).data(), T(1),
                       result.data(), result.data(), result.size());
   }
 
   /// delta = h sigma' g and eta = K^T delta: h times the transpose of d_y f, applied to g.
   void vjp(const StageControls<const T>& u, const StagePlanes<T>& at, T h, LinearCombination<T>& g,
-           const CotangentPlanes<T>& cotangents, const Plane<T>& eta, const ThreadSlice<T>& own,
+           const CotangentPlanes<T>& cotangents, const Plane<T>& eta, const ThreadSlice<T>& thread,
            T* scratch) const {
-    const Plane<T> delta = cotangents.hidden.slice(own);
-    multiply_by_slope(activation_, at.value.slice(own).data(), at.hidden[0].slice(own).data(), h, g,
+    const Plane<T> delta = cotangents.hidden.slice(thread);
+    multiply_by_slope(activation_, at.value.slice(thread).data(), at.hidden[0].slice(thread).data(), h, g,
                       delta.data(), delta.size());
-    transposed_product(K(u), cotangents.hidden, eta, own, scratch);
+    transposed_product(K(u), cotangents.hidden, eta, thread, scratch);
   }
 
   /// dK = [dK +] delta y^T and db = [db +] delta 1, by the whole team: h times the transpose of d_u f.
   void control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y, const StagePlanes<T>&,
-                        const ThreadSlice<T>& own, bool accumulate, const StageControls<T>& du, T* panels,
+                        const ThreadSlice<T>& thread, bool accumulate, const StageControls<T>& du, T* panels,
                         FiniteProbe* probe = nullptr) const {
-    outer_product(cotangents.hidden, y, own, accumulate, K(du), b(du), panels, probe);
+    outer_product(cotangents.hidden, y, thread, accumulate, K(du), b(du), panels, probe);
   }
 
   /// What `jacobian` takes of a stage, a plane of as many rows as the hidden ones: sigma'.

@@ -7,7 +7,8 @@ namespace ocdl {
 /// What is known of a vector field beside its functions.
 struct FieldTraits {
   std::string_view name;
-  std::string_view required_option;  ///< "width", "degree" or ""
+  std::string_view option;  ///< "width", "degree" or ""
+  bool requires_option;
   bool needs_even_dim;
   bool takes_inputs;
   bool is_mapped;  ///< its controls are mapped before a sweep, and gradients after it
@@ -26,8 +27,9 @@ concept FusesAdjoint = requires(const F& field) { field.fused_sums_size(); };
 
 template <class T, class... F>
 constexpr auto traits_of(std::variant<F...>*) {
-  return std::to_array<FieldTraits>({{F::name, F::required_option, F::needs_even_dim, F::takes_inputs,
-                                      MapsControls<F, T>, std::derived_from<F, Dense<T>>}...});
+  return std::to_array<FieldTraits>(
+      {{F::name, F::option, F::requires_option, F::needs_even_dim, F::takes_inputs, MapsControls<F, T>,
+        std::derived_from<F, Dense<T>>}...});
 }
 
 }  // namespace detail
@@ -61,28 +63,28 @@ class Field {
 
   /// k = f(y, u), and the sum that k completes, which may be written over y.
   void evaluate(const StageControls<const T>& u, const Plane<const T>& y, const StagePlanes<T>& at,
-                const Epilogue<T>& epilogue, const ThreadSlice<T>& own, T* scratch) const {
-    visit([&](const auto& f) { f.evaluate(u, y, at, epilogue, own, scratch); });
+                const Epilogue<T>& epilogue, const ThreadSlice<T>& thread, T* scratch) const {
+    visit([&](const auto& f) { f.evaluate(u, y, at, epilogue, thread, scratch); });
   }
   /// k' = d_y f v + d_u f du.
   void jvp(const StageControls<const T>& u, const StageControls<const T>& du, const Plane<const T>& y,
            const StagePlanes<T>& at, const Plane<const T>& v, const Plane<T>& tangent,
-           const TangentPlanes<T>& work, const ThreadSlice<T>& own, T* scratch) const {
-    visit([&](const auto& f) { f.jvp(u, du, y, at, v, tangent, work, own, scratch); });
+           const TangentPlanes<T>& work, const ThreadSlice<T>& thread, T* scratch) const {
+    visit([&](const auto& f) { f.jvp(u, du, y, at, v, tangent, work, thread, scratch); });
   }
   /// eta = h (d_y f)^T g, and the cotangents that `control_gradient` takes.
   void vjp(const StageControls<const T>& u, const StagePlanes<T>& at, T h, LinearCombination<T>& g,
-           const CotangentPlanes<T>& cotangents, const Plane<T>& eta, const ThreadSlice<T>& own,
+           const CotangentPlanes<T>& cotangents, const Plane<T>& eta, const ThreadSlice<T>& thread,
            T* scratch) const {
-    visit([&](const auto& f) { f.vjp(u, at, h, g, cotangents, eta, own, scratch); });
+    visit([&](const auto& f) { f.vjp(u, at, h, g, cotangents, eta, thread, scratch); });
   }
   /// du = [du +] h (d_u f)^T g, by the whole team. What this thread writes to the parts that multiply
   /// states is reported to the probe.
   void control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y,
-                        const StagePlanes<T>& at, const ThreadSlice<T>& own, bool accumulate,
+                        const StagePlanes<T>& at, const ThreadSlice<T>& thread, bool accumulate,
                         const StageControls<T>& du, T* panels, FiniteProbe* probe = nullptr) const {
     visit([&](const auto& f) {
-      return f.control_gradient(cotangents, y, at, own, accumulate, du, panels, probe);
+      return f.control_gradient(cotangents, y, at, thread, accumulate, du, panels, probe);
     });
   }
   /// Numbers of the sums of `fused_vjp`; 0: the field has none for this scalar and dimension.
@@ -95,9 +97,9 @@ class Field {
   /// eta = h (d_y f)^T g and sums += h (d_u f)^T g in one pass, by one thread; y and g are its slice.
   void fused_vjp(const StageControls<const T>& u, T h, const LinearCombination<T>& y,
                  const StagePlanes<T>& at, const LinearCombination<T>& g, const Plane<T>& eta,
-                 const ThreadSlice<T>& own, T* sums) const {
+                 const ThreadSlice<T>& thread, T* sums) const {
     visit([&]<class F>(const F& f) {
-      if constexpr (detail::FusesAdjoint<F>) f.fused_vjp(u, h, y, at, g, eta, own, sums);
+      if constexpr (detail::FusesAdjoint<F>) f.fused_vjp(u, h, y, at, g, eta, thread, sums);
     });
   }
   /// du = [du +] the sums over all lanes, which overwrites them.

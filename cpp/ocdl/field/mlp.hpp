@@ -15,7 +15,8 @@ template <class T>
 class Mlp {
  public:
   static constexpr std::string_view name = "mlp";
-  static constexpr std::string_view required_option = "width";
+  static constexpr std::string_view option = "width";
+  static constexpr bool requires_option = true;
   static constexpr bool needs_even_dim = false;
   static constexpr bool takes_inputs = true;
   static constexpr bool needs_scratch_forward = false;
@@ -39,16 +40,16 @@ class Mlp {
   /// s = sigma(K y + b) and k = V s + A y + c, and the sum that k completes.
   [[gnu::noinline]] void evaluate(const StageControls<const T>& u, const Plane<const T>& y,
                                   const StagePlanes<T>& at, const Epilogue<T>& epilogue,
-                                  const ThreadSlice<T>& own, T*) const {
-    const Plane<T> s = at.hidden[0], own_s = s.slice(own), k = at.value.slice(own);
+                                  const ThreadSlice<T>& thread, T*) const {
+    const Plane<T> s = at.hidden[0], s_slice = s.slice(thread), k = at.value.slice(thread);
     if (is_narrow<T>(rows_)) {
       if constexpr (std::floating_point<T>)
-        narrow().evaluate(u, y.slice(own), {k, at.hidden.slice(own)}, own.samples());
+        narrow().evaluate(u, y.slice(thread), {k, at.hidden.slice(thread)}, thread.samples());
     } else {
-      affine(K(u), b(u), y, s, own);
-      activate(activation_, own_s.data(), slope(at).slice(own).data(), own_s.size());
-      affine(V(u), c(u), s, at.value, own);
-      add_product(A(u), y, at.value, own);
+      affine(K(u), b(u), y, s, thread);
+      activate(activation_, s_slice.data(), slope(at).slice(thread).data(), s_slice.size());
+      affine(V(u), c(u), s, at.value, thread);
+      add_product(A(u), y, at.value, thread);
       detail::clear_rows(k, dim_);
     }
     epilogue.run(
@@ -58,48 +59,48 @@ class Mlp {
   /// k' = V (sigma' (K v + dK y + db)) + dV s + A v + dA y + dc; without a direction: (V sigma' K + A) v.
   [[gnu::noinline]] void jvp(const StageControls<const T>& u, const StageControls<const T>& du,
                              const Plane<const T>& y, const StagePlanes<T>& at, const Plane<const T>& v,
-                             const Plane<T>& tangent, const TangentPlanes<T>& work, const ThreadSlice<T>& own,
-                             T*) const {
-    const Plane<T> s = at.hidden[0], argument = work.hidden[0], own_argument = argument.slice(own);
-    affine(K(u), nullptr, v, argument, own);
+                             const Plane<T>& tangent, const TangentPlanes<T>& work,
+                             const ThreadSlice<T>& thread, T*) const {
+    const Plane<T> s = at.hidden[0], argument = work.hidden[0], argument_slice = argument.slice(thread);
+    affine(K(u), nullptr, v, argument, thread);
     if (du) {
-      affine(K(du), b(du), y, work.hidden[1], own);
-      for (Index t = 0; t < own.tiles; ++t)
-        argument.tile(own.first + t) += work.hidden[1].tile(own.first + t);
+      affine(K(du), b(du), y, work.hidden[1], thread);
+      for (Index t = 0; t < thread.tiles; ++t)
+        argument.tile(thread.first + t) += work.hidden[1].tile(thread.first + t);
     }
-    multiply_by_slope(activation_, s.slice(own).data(), slope(at).slice(own).data(), T(1),
-                      own_argument.data(), own_argument.data(), own_argument.size());
-    affine(V(u), du ? c(du) : nullptr, argument, tangent, own);
-    add_product(A(u), v, tangent, own);
-    detail::clear_rows(tangent.slice(own), dim_);
+    multiply_by_slope(activation_, s.slice(thread).data(), slope(at).slice(thread).data(), T(1),
+                      argument_slice.data(), argument_slice.data(), argument_slice.size());
+    affine(V(u), du ? c(du) : nullptr, argument, tangent, thread);
+    add_product(A(u), v, tangent, thread);
+    detail::clear_rows(tangent.slice(thread), dim_);
     if (!du) return;
-    add_product(V(du), s, tangent, own);
-    add_product(A(du), y, tangent, own);
+    add_product(V(du), s, tangent, thread);
+    add_product(A(du), y, tangent, thread);
   }
 
   /// delta = sigma' (h V^T g) and eta = K^T delta + h A^T g: h times the transpose of d_y f, applied to g.
   [[gnu::noinline]] void vjp(const StageControls<const T>& u, const StagePlanes<T>& at, T h,
                              LinearCombination<T>& g, const CotangentPlanes<T>& cotangents,
-                             const Plane<T>& eta, const ThreadSlice<T>& own, T* scratch) const {
-    const Plane<T> delta = cotangents.hidden.slice(own);
-    detail::write_multiple(h, g.result(), cotangents.state.slice(own));
-    transposed_product(V(u), cotangents.state, cotangents.hidden, own, scratch);
-    multiply_by_slope(activation_, at.hidden[0].slice(own).data(), slope(at).slice(own).data(), T(1),
+                             const Plane<T>& eta, const ThreadSlice<T>& thread, T* scratch) const {
+    const Plane<T> delta = cotangents.hidden.slice(thread);
+    detail::write_multiple(h, g.result(), cotangents.state.slice(thread));
+    transposed_product(V(u), cotangents.state, cotangents.hidden, thread, scratch);
+    multiply_by_slope(activation_, at.hidden[0].slice(thread).data(), slope(at).slice(thread).data(), T(1),
                       delta.data(), delta.data(), delta.size());
-    transposed_product(K(u), cotangents.hidden, eta, own, scratch);
-    add_transposed_product(A(u), cotangents.state, eta, own, scratch);
+    transposed_product(K(u), cotangents.hidden, eta, thread, scratch);
+    add_transposed_product(A(u), cotangents.state, eta, thread, scratch);
   }
 
   /// dK = [dK +] delta y^T, db = [db +] delta 1, and with q = h g: dV = [dV +] q s^T, dA = [dA +] q y^T,
   /// dc = [dc +] q 1, by the whole team.
   [[gnu::noinline]] void control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>& y,
-                                          const StagePlanes<T>& at, const ThreadSlice<T>& own,
+                                          const StagePlanes<T>& at, const ThreadSlice<T>& thread,
                                           bool accumulate, const StageControls<T>& du, T* panels,
                                           FiniteProbe* probe = nullptr) const {
-    outer_product(cotangents.hidden, y, own, accumulate, K(du), b(du), panels, probe);
-    outer_product(cotangents.state, y, own, accumulate, A(du), c(du), panels, probe);
-    outer_product<T>(cotangents.state, Plane<const T>(at.hidden[0]), own, accumulate, V(du), nullptr, panels,
-                     probe);
+    outer_product(cotangents.hidden, y, thread, accumulate, K(du), b(du), panels, probe);
+    outer_product(cotangents.state, y, thread, accumulate, A(du), c(du), panels, probe);
+    outer_product<T>(cotangents.state, Plane<const T>(at.hidden[0]), thread, accumulate, V(du), nullptr,
+                     panels, probe);
   }
 
   /// The two functions before in one pass, see `NarrowMlp`; no sums: 0.
@@ -111,10 +112,10 @@ class Mlp {
   }
   void fused_vjp(const StageControls<const T>& u, T h, const LinearCombination<T>& y,
                  const StagePlanes<T>& at, const LinearCombination<T>& g, const Plane<T>& eta,
-                 const ThreadSlice<T>& own, T* sums) const {
+                 const ThreadSlice<T>& thread, T* sums) const {
     if constexpr (std::floating_point<T>)
-      narrow().vjp(u, h, y, {at.value.slice(own), at.hidden.slice(own)}, g, eta.slice(own), own.samples(),
-                   sums);
+      narrow().vjp(u, h, y, {at.value.slice(thread), at.hidden.slice(thread)}, g, eta.slice(thread),
+                   thread.samples(), sums);
   }
   void add_lanes(T* sums, bool accumulate, const StageControls<T>& du) const {
     if constexpr (std::floating_point<T>) narrow().add_lanes(sums, accumulate, du);

@@ -82,7 +82,7 @@ template <int D, bool Reduce, bool IsPlane, class T>
     }
 }
 
-/// The second half of tanh, in place; then(n, value) goes on with each pack.
+/// The second half of tanh, in place; then(n, value) is called with each pack.
 template <class T, class Then>
 void finish_tanh_of(T* z, const T* power, Index size, Then then) {
   for (Index n = 0; n < size; n += lanes<T>) {

@@ -14,7 +14,8 @@ template <class T>
 class Polynomial {
  public:
   static constexpr std::string_view name = "polynomial";
-  static constexpr std::string_view required_option = "degree";
+  static constexpr std::string_view option = "degree";
+  static constexpr bool requires_option = true;
   static constexpr bool needs_even_dim = false;
   static constexpr bool takes_inputs = true;
   static constexpr bool needs_scratch_forward = false;
@@ -30,12 +31,12 @@ class Polynomial {
   /// phi(y), k = C phi, and the sum that k completes.
   [[gnu::noinline]] void evaluate(const StageControls<const T>& u, const Plane<const T>& y,
                                   const StagePlanes<T>& at, const Epilogue<T>& epilogue,
-                                  const ThreadSlice<T>& own, T*) const {
+                                  const ThreadSlice<T>& thread, T*) const {
     constexpr Index width = tile_width<T>;
-    const Plane<const T> own_y = y.slice(own);
-    const Plane<T> phi = at.hidden[0].slice(own), k = at.value.slice(own);
-    for (Index t = 0; t < own.tiles; ++t) {
-      const T* const from = own_y.lane(t, 0, 0);
+    const Plane<const T> y_slice = y.slice(thread);
+    const Plane<T> phi = at.hidden[0].slice(thread), k = at.value.slice(thread);
+    for (Index t = 0; t < thread.tiles; ++t) {
+      const T* const from = y_slice.lane(t, 0, 0);
       T* const to = phi.lane(t, 0, 0);
       std::fill_n(to, width, T(1));
       T* next = to;
@@ -45,7 +46,7 @@ class Polynomial {
           store<T>(next + n, load(to + monomial * width + n) * load(from + variable * width + n));
       }
     }
-    affine(C(u), nullptr, at.hidden[0], at.value, own);
+    affine(C(u), nullptr, at.hidden[0], at.value, thread);
     detail::clear_rows(k, dim_);
     epilogue.run(
         0, [&](auto then) { detail::for_packs<T>(k.size(), [&](Index n) { then(n, load(k.data() + n)); }); });
@@ -54,31 +55,31 @@ class Polynomial {
   /// k' = C phi'(y) v + dC phi; without a direction du = dC: C phi'(y) v.
   [[gnu::noinline]] void jvp(const StageControls<const T>& u, const StageControls<const T>& du,
                              const Plane<const T>&, const StagePlanes<T>& at, const Plane<const T>& v,
-                             const Plane<T>& tangent, const TangentPlanes<T>& work, const ThreadSlice<T>& own,
-                             T*) const {
-    const Plane<const T> own_v = v.slice(own), phi = at.hidden[0].slice(own);
-    const Plane<T> direction = work.hidden[0].slice(own);
+                             const Plane<T>& tangent, const TangentPlanes<T>& work,
+                             const ThreadSlice<T>& thread, T*) const {
+    const Plane<const T> v_slice = v.slice(thread), phi = at.hidden[0].slice(thread);
+    const Plane<T> direction = work.hidden[0].slice(thread);
     std::fill_n(direction.data(), direction.size(), T(0));
-    for_derivatives(own.tiles, [&](Index t, Index n, const auto& d, const Pack<T>& exponent) {
+    for_derivatives(thread.tiles, [&](Index t, Index n, const auto& d, const Pack<T>& exponent) {
       T* const to = direction.lane(t, d.monomial, n);
-      store<T>(to,
-               fma(exponent * load(phi.lane(t, d.source, n)), load(own_v.lane(t, d.variable, n)), load(to)));
+      store<T>(
+          to, fma(exponent * load(phi.lane(t, d.source, n)), load(v_slice.lane(t, d.variable, n)), load(to)));
     });
-    affine(C(u), nullptr, work.hidden[0], tangent, own);
-    detail::clear_rows(tangent.slice(own), dim_);
-    if (du) add_product(C(du), at.hidden[0], tangent, own);
+    affine(C(u), nullptr, work.hidden[0], tangent, thread);
+    detail::clear_rows(tangent.slice(thread), dim_);
+    if (du) add_product(C(du), at.hidden[0], tangent, thread);
   }
 
   /// With q = h C^T g: eta = phi'(y)^T q, h times the transpose of d_y f, applied to g.
   [[gnu::noinline]] void vjp(const StageControls<const T>& u, const StagePlanes<T>& at, T h,
                              LinearCombination<T>& g, const CotangentPlanes<T>& cotangents,
-                             const Plane<T>& eta, const ThreadSlice<T>& own, T* scratch) const {
-    detail::write_multiple(h, g.result(), cotangents.state.slice(own));
-    transposed_product(C(u), cotangents.state, cotangents.hidden, own, scratch);
-    const Plane<const T> q = cotangents.hidden.slice(own), phi = at.hidden[0].slice(own);
-    const Plane<T> result = eta.slice(own);
+                             const Plane<T>& eta, const ThreadSlice<T>& thread, T* scratch) const {
+    detail::write_multiple(h, g.result(), cotangents.state.slice(thread));
+    transposed_product(C(u), cotangents.state, cotangents.hidden, thread, scratch);
+    const Plane<const T> q = cotangents.hidden.slice(thread), phi = at.hidden[0].slice(thread);
+    const Plane<T> result = eta.slice(thread);
     std::fill_n(result.data(), result.size(), T(0));
-    for_derivatives(own.tiles, [&](Index t, Index n, const auto& d, const Pack<T>& exponent) {
+    for_derivatives(thread.tiles, [&](Index t, Index n, const auto& d, const Pack<T>& exponent) {
       T* const to = result.lane(t, d.variable, n);
       store<T>(to, fma(exponent * load(phi.lane(t, d.source, n)), load(q.lane(t, d.monomial, n)), load(to)));
     });
@@ -86,11 +87,11 @@ class Polynomial {
 
   /// dC = [dC +] h g phi^T, by the whole team.
   [[gnu::noinline]] void control_gradient(const CotangentPlanes<T>& cotangents, LinearCombination<T>&,
-                                          const StagePlanes<T>& at, const ThreadSlice<T>& own,
+                                          const StagePlanes<T>& at, const ThreadSlice<T>& thread,
                                           bool accumulate, const StageControls<T>& du, T* panels,
                                           FiniteProbe* probe = nullptr) const {
-    outer_product<T>(cotangents.state, Plane<const T>(at.hidden[0]), own, accumulate, C(du), nullptr, panels,
-                     probe);
+    outer_product<T>(cotangents.state, Plane<const T>(at.hidden[0]), thread, accumulate, C(du), nullptr,
+                     panels, probe);
   }
 
   void write_slope(const StagePlanes<T>& at, const Plane<T>& out) const {

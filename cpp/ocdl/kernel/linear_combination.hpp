@@ -195,9 +195,9 @@ Index first_non_finite(const T* values, Index size) {
   if (threads < 2) return first_non_finite(values, 0, size);
   std::atomic<Index> first{size};
   parallel(static_cast<int>(threads), [&](const Team& team) {
-    const Range mine = team.share(size);
-    const Index found = first_non_finite(values, mine.begin, mine.end);
-    for (Index known = first; found >= 0 && found < known && !first.compare_exchange_weak(known, found);) {
+    const Range mine = team.range_of(size);
+    const Index index = first_non_finite(values, mine.begin, mine.end);
+    for (Index known = first; index >= 0 && index < known && !first.compare_exchange_weak(known, index);) {
     }
   });
   return first < size ? first.load() : -1;

@@ -113,7 +113,7 @@ inline Pack<T> minimum(Pack<T> a, Pack<T> b) {
 }
 
 /// fma(a, b, c) = a b + c, fnma(a, b, c) = c - a b and fms(a, b, c) = a b - c of numbers and of packs,
-/// rounded once where the instruction set has fused multiply-adds, else twice. Compilers are told to fuse
+/// rounded once where the instruction set has fused multiply-adds, else twice. Compilers must not fuse
 /// nothing themselves: so the source alone determines the bits on each instruction set.
 template <class P>
 [[gnu::always_inline]] inline P fma(P a, P b, P c) {

@@ -108,13 +108,13 @@ struct Accumulator {
   }
 };
 
-/// C = A B + bias or, where the sum over the depth goes on, C += A B; operands as in Accumulator. Out of
+/// C = A B + bias or, if `accumulate`, C += A B; operands as in Accumulator. Out of
 /// line: compiled once, whatever the loops around it.
 template <int R, int P, bool rows_together, class T>
-[[gnu::noinline]] void multiply_rows(Index depth, const T* A, Index stride, const T* B, bool goes_on,
+[[gnu::noinline]] void multiply_rows(Index depth, const T* A, Index stride, const T* B, bool accumulate,
                                      const T* bias, T* C) {
   Accumulator<R, P, T> sum;
-  if (goes_on)
+  if (accumulate)
     sum.load_from(C, tile_width<T>);
   else
     sum.fill_rows(bias);

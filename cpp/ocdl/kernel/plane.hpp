@@ -46,9 +46,9 @@ class Plane {
     return {data_ + tiles.begin * tile_size(), rows_, tiles.size()};
   }
   /// A thread's slice of the plane of a block.
-  Plane slice(const ThreadSlice<Scalar>& own) const {
-    assert(!data_ || tiles_ == own.block_tiles);
-    return slice(own.range());
+  Plane slice(const ThreadSlice<Scalar>& thread) const {
+    assert(!data_ || tiles_ == thread.block_tiles);
+    return slice(thread.range());
   }
 
  private:

@@ -37,31 +37,32 @@ bool with_unrolled_shape(Index rows, Index cols, const F& f) {
 /// Calls f(rows, tiles) for this thread's part of a product of `rows` rows: all rows of its own tiles or,
 /// where that splits the work more evenly, some rows of all tiles of the block.
 template <class T, class F>
-void for_part_of_product(Index rows, const ThreadSlice<T>& own, const F& f) {
+void for_part_of_product(Index rows, const ThreadSlice<T>& thread, const F& f) {
   constexpr Index group = panel::kernel_rows<T>;
   const Index groups = (rows + group - 1) / group;
-  if (!own.is_better_by_rows(groups)) return f(Range{0, rows}, own.range(), own.samples());
-  const Range own_groups = own.team.share(groups);
-  own.team.barrier();
-  f(Range{own_groups.begin * group, std::min(own_groups.end * group, rows)}, Range{0, own.block_tiles},
-    own.block_samples);
-  own.team.barrier();
+  if (!thread.is_better_by_rows(groups)) return f(Range{0, rows}, thread.range(), thread.samples());
+  const Range thread_groups = thread.team.range_of(groups);
+  thread.team.barrier();
+  f(Range{thread_groups.begin * group, std::min(thread_groups.end * group, rows)},
+    Range{0, thread.block_tiles}, thread.block_samples);
+  thread.team.barrier();
 }
 
 /// Z = M Y + bias; no bias: 0. Y and Z are planes of the block; a team calls it together, and each thread has
 /// written its slice of Y before.
 template <class T>
 void affine(const std::type_identity_t<MatrixView<const T>>& M, const std::type_identity_t<T>* bias,
-            const std::type_identity_t<Plane<const T>>& Y, const Plane<T>& Z, const ThreadSlice<T>& own) {
+            const std::type_identity_t<Plane<const T>>& Y, const Plane<T>& Z, const ThreadSlice<T>& thread) {
   const Index rows = M.rows(), cols = M.cols();
-  assert(Y.rows() >= cols && Z.rows() >= rows && Y.tiles() == own.block_tiles &&
-         Z.tiles() == own.block_tiles);
+  assert(Y.rows() >= cols && Z.rows() >= rows && Y.tiles() == thread.block_tiles &&
+         Z.tiles() == thread.block_tiles);
   const bool done =
       Y.rows() == cols && Z.rows() == rows && with_unrolled_shape(rows, cols, [&]<int R, int C>() {
-        unrolled::affine<R, C, T>(M.data(), bias, Y.slice(own).data(), Z.slice(own).data(), own.tiles);
+        unrolled::affine<R, C, T>(M.data(), bias, Y.slice(thread).data(), Z.slice(thread).data(),
+                                  thread.tiles);
       });
   if (done) return;
-  for_part_of_product<T>(rows, own, [&](const Range& part, const Range& tiles, Index samples) {
+  for_part_of_product<T>(rows, thread, [&](const Range& part, const Range& tiles, Index samples) {
     panel::affine<T>(cols, M.data(), bias, Y.slice(tiles), Z.slice(tiles), samples, part);
   });
 }
@@ -70,10 +71,10 @@ void affine(const std::type_identity_t<MatrixView<const T>>& M, const std::type_
 template <class T>
 void add_product(const std::type_identity_t<MatrixView<const T>>& M,
                  const std::type_identity_t<Plane<const T>>& Y, const Plane<T>& Z,
-                 const ThreadSlice<T>& own) {
+                 const ThreadSlice<T>& thread) {
   const Index rows = M.rows(), cols = M.cols();
   assert(Y.rows() >= cols && Z.rows() >= rows);
-  for_part_of_product<T>(rows, own, [&](const Range& part, const Range& tiles, Index samples) {
+  for_part_of_product<T>(rows, thread, [&](const Range& part, const Range& tiles, Index samples) {
     panel::affine<T>(cols, M.data(), nullptr, Y.slice(tiles), Z.slice(tiles), samples, part, true);
   });
 }
@@ -83,16 +84,17 @@ void add_product(const std::type_identity_t<MatrixView<const T>>& M,
 template <class T>
 void transposed_product(const std::type_identity_t<MatrixView<const T>>& M,
                         const std::type_identity_t<Plane<const T>>& D, const Plane<T>& E,
-                        const ThreadSlice<T>& own, std::type_identity_t<T>* scratch) {
+                        const ThreadSlice<T>& thread, std::type_identity_t<T>* scratch) {
   const Index rows = M.rows(), cols = M.cols();
-  assert(D.rows() >= rows && E.rows() >= cols && D.tiles() == own.block_tiles &&
-         E.tiles() == own.block_tiles);
+  assert(D.rows() >= rows && E.rows() >= cols && D.tiles() == thread.block_tiles &&
+         E.tiles() == thread.block_tiles);
   const bool done =
       D.rows() == rows && E.rows() == cols && with_unrolled_shape(rows, cols, [&]<int R, int C>() {
-        unrolled::transposed_product<R, C, T>(M.data(), D.slice(own).data(), E.slice(own).data(), own.tiles);
+        unrolled::transposed_product<R, C, T>(M.data(), D.slice(thread).data(), E.slice(thread).data(),
+                                              thread.tiles);
       });
   if (done) return;
-  for_part_of_product<T>(cols, own, [&](const Range& part, const Range& tiles, Index samples) {
+  for_part_of_product<T>(cols, thread, [&](const Range& part, const Range& tiles, Index samples) {
     panel::transposed_product<T>(rows, cols, M.data(), D.slice(tiles), E.slice(tiles), samples, part,
                                  scratch);
   });
@@ -102,10 +104,10 @@ void transposed_product(const std::type_identity_t<MatrixView<const T>>& M,
 template <class T>
 void add_transposed_product(const std::type_identity_t<MatrixView<const T>>& M,
                             const std::type_identity_t<Plane<const T>>& D, const Plane<T>& E,
-                            const ThreadSlice<T>& own, std::type_identity_t<T>* scratch) {
+                            const ThreadSlice<T>& thread, std::type_identity_t<T>* scratch) {
   const Index rows = M.rows(), cols = M.cols();
   assert(D.rows() >= rows && E.rows() >= cols);
-  for_part_of_product<T>(cols, own, [&](const Range& part, const Range& tiles, Index samples) {
+  for_part_of_product<T>(cols, thread, [&](const Range& part, const Range& tiles, Index samples) {
     panel::transposed_product<T>(rows, cols, M.data(), D.slice(tiles), E.slice(tiles), samples, part, scratch,
                                  true);
   });
@@ -131,11 +133,11 @@ void row_sums(const Plane<const T>& D, const Range& mine, bool accumulate, T* g)
 /// this thread writes to G is reported to the probe, unless null.
 template <class T>
 void outer_product(const std::type_identity_t<Plane<const T>>& D, LinearCombination<T>& Y,
-                   const ThreadSlice<T>& own, bool accumulate, const std::type_identity_t<MatrixView<T>>& G,
-                   std::type_identity_t<T>* g, std::type_identity_t<T>* panels,
-                   FiniteProbe* probe = nullptr) {
-  const Team& team = own.team;
-  const Index rows = G.rows(), cols = G.cols(), tiles = own.block_tiles;
+                   const ThreadSlice<T>& thread, bool accumulate,
+                   const std::type_identity_t<MatrixView<T>>& G, std::type_identity_t<T>* g,
+                   std::type_identity_t<T>* panels, FiniteProbe* probe = nullptr) {
+  const Team& team = thread.team;
+  const Index rows = G.rows(), cols = G.cols(), tiles = thread.block_tiles;
   T* const result = const_cast<T*>(G.data());
   assert(D.rows() >= rows && Y.rows() >= cols && D.tiles() == tiles);
   const bool done =
@@ -145,7 +147,7 @@ void outer_product(const std::type_identity_t<Plane<const T>>& D, LinearCombinat
       });
   if (done && probe) probe->report(false);
   if (done) return;
-  const auto [first, last] = own.range();
+  const auto [first, last] = thread.range();
   if constexpr (!std::floating_point<T>)
     panel::transpose_tiles(cols, Y.result(), tiles, first, last, panels);
   else if (Y.is_plane())
@@ -153,21 +155,21 @@ void outer_product(const std::type_identity_t<Plane<const T>>& D, LinearCombinat
   else
     panel::transpose_tiles<false>(cols, Y, tiles, first, last, panels);
   team.barrier();
-  const Range groups = team.share((rows + panel::kernel_rows<T> - 1) / panel::kernel_rows<T>);
+  const Range groups = team.range_of((rows + panel::kernel_rows<T> - 1) / panel::kernel_rows<T>);
   const Range part = {groups.begin * panel::kernel_rows<T>,
                       std::min(groups.end * panel::kernel_rows<T>, rows)};
-  panel::outer_product<T>(cols, D, panels, own.block_samples, part, accumulate, result, probe);
+  panel::outer_product<T>(cols, D, panels, thread.block_samples, part, accumulate, result, probe);
   if (g) row_sums<T>(D, part, accumulate, g);
   team.barrier();
 }
 /// The same with the block's plane Y.
 template <class T>
 void outer_product(const std::type_identity_t<Plane<const T>>& D, const Plane<const T>& Y,
-                   const ThreadSlice<T>& own, bool accumulate, const std::type_identity_t<MatrixView<T>>& G,
-                   std::type_identity_t<T>* g, std::type_identity_t<T>* panels,
-                   FiniteProbe* probe = nullptr) {
-  LinearCombination<T> slice(Y.slice(own));
-  outer_product(D, slice, own, accumulate, G, g, panels, probe);
+                   const ThreadSlice<T>& thread, bool accumulate,
+                   const std::type_identity_t<MatrixView<T>>& G, std::type_identity_t<T>* g,
+                   std::type_identity_t<T>* panels, FiniteProbe* probe = nullptr) {
+  LinearCombination<T> slice(Y.slice(thread));
+  outer_product(D, slice, thread, accumulate, G, g, panels, probe);
 }
 
 }  // namespace ocdl

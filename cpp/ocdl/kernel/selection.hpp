@@ -5,8 +5,8 @@
 #include "ocdl/kernel/complex_functions.hpp"
 #include "ocdl/kernel/dual.hpp"
 
-/// Decisions lane by lane. They look at the value of a number, never at what it carries along: a complex
-/// number is judged by its real part, a dual number without its derivative.
+/// Decisions lane by lane. They depend on the value of a number, never on its derivative: a complex
+/// number is compared by its real part, a dual number without its derivative.
 namespace ocdl {
 
 /// The value of each lane.

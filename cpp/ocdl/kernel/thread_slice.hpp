@@ -19,7 +19,7 @@ struct ThreadSlice {
       : ThreadSlice(Team::alone(), {0, all_tiles}, all_tiles * tile_width<T>) {}
 
   static ThreadSlice of(const Team& team, Index block_samples) {
-    return ThreadSlice(team, team.share(tiles_for<T>(block_samples)), block_samples);
+    return ThreadSlice(team, team.range_of(tiles_for<T>(block_samples)), block_samples);
   }
 
   Range range() const { return {first, first + tiles}; }
@@ -42,9 +42,9 @@ struct ThreadSlice {
   }
 
  private:
-  ThreadSlice(const Team& team_, const Range& own, Index block_samples_)
-      : first(own.begin),
-        tiles(own.end - own.begin),
+  ThreadSlice(const Team& team_, const Range& range_, Index block_samples_)
+      : first(range_.begin),
+        tiles(range_.end - range_.begin),
         block_tiles(tiles_for<T>(block_samples_)),
         block_samples(block_samples_),
         team(team_) {}

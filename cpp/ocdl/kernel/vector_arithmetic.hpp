@@ -29,7 +29,7 @@ Index for_numbered_chunks(Index size, const Body& body) {
   const Index length = whole_groups(std::max(shortest_chunk, (size + max_chunks - 1) / max_chunks));
   const Index count = (size + length - 1) / length;
   parallel(size < worth_threads ? 1 : ThreadLimit::sensible(), [&](const Team& team) {
-    const Range mine = team.share(count);
+    const Range mine = team.range_of(count);
     for (Index chunk = mine.begin; chunk < mine.end; ++chunk)
       body(chunk, chunk * length, std::min((chunk + 1) * length, size));
   });

@@ -31,13 +31,13 @@ void for_each_loss(const F& f) {
   for_each_loss(f, std::make_index_sequence<std::variant_size_v<Loss>>());
 }
 
-inline const LossFacts& facts_of(const Loss& loss) {
-  return std::visit([](const auto& record) -> const LossFacts& { return record.facts; }, loss);
+inline const LossTraits& traits_of(const Loss& loss) {
+  return std::visit([](const auto& record) -> const LossTraits& { return record.traits; }, loss);
 }
 
 /// How many numbers the mean of a row of outputs has: classes, or one for each output.
 inline Index mean_size(const Loss& loss, Index outputs) {
-  return facts_of(loss).targets == TargetKind::classes ? std::max<Index>(outputs, 2) : outputs;
+  return traits_of(loss).targets == TargetKind::classes ? std::max<Index>(outputs, 2) : outputs;
 }
 
 /// What a row of outputs stands for, in place: probabilities of the classes, or predicted numbers.

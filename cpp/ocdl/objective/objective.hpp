@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "ocdl/objective/curvature.hpp"
+#include "ocdl/objective/kinetic_cost.hpp"
 #include "ocdl/objective/loss.hpp"
 #include "ocdl/objective/observed_loss.hpp"
 #include "ocdl/objective/regulariser.hpp"
@@ -18,6 +19,7 @@ struct Objective {
   Loss loss;
   bool mean = true;
   Regulariser regulariser;
+  double kinetic = 0;  ///< the weight of the kinetic energy
 };
 
 /// Rows of `width` numbers each.
@@ -92,10 +94,13 @@ struct Data {
     if (!mean) return 1;
     if (!weights && !targets.grid) return 1 / static_cast<double>(samples);
     const Shards shards = Shards::of(samples);
-    return 1 / tree_sum(0, shards.all, [&](Index k) {
-             const Index begin = k * shards.size;
-             return sum_of_weights({begin, std::min(begin + shards.size, samples)});
-           });
+    ShardTree<double> sum;
+    sum.start(shards, shards.all, 0, nullptr);
+    for (Index begin = 0; begin < samples; begin += shards.size) {
+      sum.open().value = sum_of_weights({begin, std::min(begin + shards.size, samples)});
+      sum.close(Team::alone());
+    }
+    return 1 / sum.finished()[0].value;
   }
 
   double sum_of_weights(Range rows) const {
@@ -121,10 +126,10 @@ class LossCost : public Cost<T> {
 
   /// Adds the sums of the weighted losses; the cotangents are those of the losses times the scale.
   void evaluate(const CostBlock<T>& at) const override {
-    const Index scratch = needs().scratch_size * at.own.first;
-    const Plane<T> cotangents = at.output_cotangents.slice(at.own);
-    evaluate(at.block, at.own.range(), at.outputs.slice(at.own).data(), cotangents.data(),
-             at.scratch + scratch, at.values + at.own.first);
+    const Index scratch = needs().scratch_size * at.thread.first;
+    const Plane<T> cotangents = at.output_cotangents.slice(at.thread);
+    evaluate(at.block, at.thread.range(), at.outputs.slice(at.thread).data(), cotangents.data(),
+             at.scratch + scratch, at.values + at.thread.first);
   }
 
   /// The same for some tiles of a block; pointers are to the first of these tiles, `dz` may be null.
@@ -188,10 +193,15 @@ template <class T, class S>
   for (Index n = 0; dz && n < count * size; ++n) dz[n] *= T(scale_);
 }
 
-/// f(cost) with the cost that is the losses of the samples.
+/// f(loss, kinetic) with the costs of the samples: their losses and, unless null, their kinetic energy, which
+/// a Gauss-Newton product leaves out.
 template <class T, class S, class F>
-auto with_loss_cost(const Network& net, const T* controls, const Data<S>& data, const Objective& objective,
-                    double scale, bool gauss_newton, const F& f) {
+auto with_costs(const Network& net, const T* controls, const Data<S>& data, const Objective& objective,
+                double scale, bool gauss_newton, const F& of_costs) {
+  const auto weight_of = [&data](Index i) { return data.weight(i); };
+  const KineticCost<T, decltype(weight_of)> energy(net, objective.kinetic, scale, weight_of);
+  const Cost<T>* kinetic = objective.kinetic > 0 && !gauss_newton ? &energy : nullptr;
+  const auto f = [&](const Cost<T>& loss) { return of_costs(loss, kinetic); };
   if (!data.targets.grid) return f(LossCost<T, S>(net.outputs, data, objective.loss, scale, gauss_newton));
   const RowTable<S>& values = data.targets.numbers;
   const Observed<S> observed{data.targets.times(), values.data, values.width, data.weights};
@@ -204,11 +214,12 @@ template <class T, class S>
 void add_up_losses(const Network& net, const T* controls, const Data<S>& data, const Objective& objective,
                    const Derivatives<T>& out, Workspace<T>& workspace, const BlockPlan& plan,
                    bool gauss_newton = false) {
-  with_loss_cost(
-      net, controls, data, objective, data.scale(objective.mean), gauss_newton, [&](const Cost<T>& cost) {
-        AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost}, out, workspace, plan)
-            .add_up();
-      });
+  with_costs(net, controls, data, objective, data.scale(objective.mean), gauss_newton,
+             [&](const Cost<T>& loss, const Cost<T>* kinetic) {
+               AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&loss, kinetic}, out,
+                               workspace, plan)
+                   .add_up();
+             });
 }
 
 /// J and its derivatives: forward, losses and, where derivatives are wanted, backward, block by block.
@@ -220,11 +231,12 @@ Wide<T> value_and_derivatives(const Network& net, const T* controls, const Data<
                               const Cost<T>* more_cost = nullptr) {
   const double scale = data.scale(objective.mean);
   const Wide<T> value =
-      scale * with_loss_cost(net, controls, data, objective, scale, false, [&](const Cost<T>& cost) {
-        return AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples, {&cost, more_cost},
-                               derivatives, workspace, plan)
-            .run();
-      });
+      scale * with_costs(net, controls, data, objective, scale, false,
+                         [&](const Cost<T>& loss, const Cost<T>* kinetic) {
+                           return AdjointSweep<T>(net, controls, {net, data.X.data}, data.samples,
+                                                  {&loss, kinetic, more_cost}, derivatives, workspace, plan)
+                               .run();
+                         });
   if (objective.regulariser.none()) return value;
   if (derivatives.known_finite) *derivatives.known_finite = false;
   return value + objective.regulariser.add(net, controls, derivatives.controls);

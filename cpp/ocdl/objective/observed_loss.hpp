@@ -33,7 +33,7 @@ class ObservedLossCost : public ObservationCost<T, S> {
 
   void evaluate(const CostBlock<T>& at) const override {
     this->start(at);
-    const Range tiles = at.own.range();
+    const Range tiles = at.thread.range();
     for (Index t = tiles.begin; t < tiles.end; ++t) evaluate_tile(at, t);
   }
 

@@ -28,11 +28,11 @@ enum class TargetKind { classes, numbers };
 
 inline constexpr std::array<std::string_view, 2> target_kind_names = {"classes", "numbers"};
 
-struct LossFacts {
+struct LossTraits {
   std::string_view name;
   TargetKind targets;
   std::string_view formula;
-  double least_target = -std::numeric_limits<double>::infinity();
+  double minimum_target = -std::numeric_limits<double>::infinity();
 };
 
 /// A number that belongs to a loss: above `above`, below `below`.

@@ -32,9 +32,9 @@ class Adam : public Method<T> {
 
   Adam(const AdamOptions& options, const TrainingProblem<T>& problem)
       : options_(options), next_(problem.size()) {
-    for (auto* own :
+    for (auto* vector :
          {&direction_, &first_moment_, &second_moment_, &next_first_moment_, &next_second_moment_})
-      own->resize(static_cast<std::size_t>(problem.size()));
+      vector->resize(static_cast<std::size_t>(problem.size()));
     has_batches_ =
         options.batch_size > 0 && problem.evaluator().cut_into_batches(options.batch_size, options.seed);
   }
@@ -46,7 +46,7 @@ class Adam : public Method<T> {
       const Index size = std::min(longest_pass, problem.size() - first);
       for_chunks(size,
                  [&](Index begin, Index end) { average(at.gradient.data(), first + begin, first + end); });
-      problem.ask();
+      problem.check_stop();
     }
     problem.move(at, direction_, -options_.lr, next_.controls);
     evaluate(problem, next_, steps_ + 1);

@@ -149,7 +149,7 @@ class LBFGS : public Method<T> {
       const T* second_next = k - 2 >= first ? at(k - 3).move : at(first + 1).change;
       products = add_two(-here.factor, here.change, k > first ? -other.factor : 0, other.change, d, next,
                          second_next, whole_size_);
-      problem.ask();
+      problem.check_stop();
     }
     const double scaling = at(last).scale;
     scale(scaling, d, whole_size_);
@@ -161,7 +161,7 @@ class LBFGS : public Method<T> {
       const double other_factor = k < last ? fnma(product, other.inverse, other.factor) : 0;
       products = add_two(factor, here.move, other_factor, other.move, d, k + 2 <= last ? at(k + 2).change : g,
                          at(k + 3).change, whole_size_);
-      problem.ask();
+      problem.check_stop();
     }
     return products[0];
   }

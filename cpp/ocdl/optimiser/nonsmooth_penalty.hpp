@@ -40,7 +40,7 @@ struct NonsmoothPenalty {
       if (term.is_variable && !term.is_grouped) ranges.push_back(term.range);
     for (const GroupTerm& term : group_terms)
       for (const AxisGroups::Block& block : term.groups.blocks)
-        if (term.is_variable) ranges.push_back(block.place);
+        if (term.is_variable) ranges.push_back(block.range);
     return ranges;
   }
 
@@ -234,9 +234,9 @@ inline NonsmoothPenalty nonsmooth_penalty(const Network& net, const Regulariser&
       const AxisGroups groups(net, group->parts, group->axis);
       std::size_t frozen_blocks = 0;
       for (const AxisGroups::Block& block : groups.blocks) {
-        if (is_in(grouped, block.place)) throw std::invalid_argument("a part is in two GroupL1 penalties");
-        grouped.push_back(block.place);
-        frozen_blocks += is_in(frozen, block.place);
+        if (is_in(grouped, block.range)) throw std::invalid_argument("a part is in two GroupL1 penalties");
+        grouped.push_back(block.range);
+        frozen_blocks += is_in(frozen, block.range);
       }
       if (frozen_blocks != 0 && frozen_blocks != groups.blocks.size())
         throw std::invalid_argument("GroupL1 has parts that are frozen and others that are not");
@@ -249,7 +249,7 @@ inline NonsmoothPenalty nonsmooth_penalty(const Network& net, const Regulariser&
     const bool is_learned = part.role != Role::steps || net.learns_steps;
     if (weight > 0)
       result.terms.push_back(
-          {part.place, weight, is_learned && !is_in(frozen, part.place), is_in(grouped, part.place)});
+          {part.range, weight, is_learned && !is_in(frozen, part.range), is_in(grouped, part.range)});
   }
   return result;
 }

@@ -29,11 +29,20 @@ struct Displacement {
   double squared;  ///< |u~ - u|^2
 };
 
+/// A matrix among the controls, in rows, whose singular values stay at most `bound`.
+struct BoundedMatrix {
+  Index begin, rows, cols;
+  double bound;
+
+  Range range() const { return {begin, begin + rows * cols}; }
+};
+
 /// Which controls a minimisation may reach.
 struct Constraints {
   std::vector<Range> frozen;  ///< parts of the vector of controls that stay as they are
   Range simplex{0, 0};        ///< a part that stays on {x >= 0, sum x = total}; empty: none
   double total = 1;
+  std::vector<BoundedMatrix> matrices = {};  ///< in their order
 };
 
 /// The minimisation of J = F + R over the controls that the constraints leave, with F from the evaluator.
@@ -55,6 +64,7 @@ class TrainingProblem {
     };
     std::vector<Range> others{constrained()};
     for (const Range& range : penalty_.variable_ranges()) others.push_back(range);
+    for (const BoundedMatrix& matrix : constraints_.matrices) others.push_back(matrix.range());
     std::sort(others.begin(), others.end(), [](Range a, Range b) { return a.begin < b.begin; });
     for (const Range& range : others)
       if (range.size() > 0) end_range(range);
@@ -65,7 +75,7 @@ class TrainingProblem {
   Evaluator<T>& evaluator() const { return evaluator_; }
   /// The controls that have to stay on the simplex; empty where they are free.
   Range constrained() const { return constraints_.simplex; }
-  bool is_constrained() const { return !steps_.empty(); }
+  bool is_constrained() const { return !steps_.empty() || !constraints_.matrices.empty(); }
   /// R.
   const NonsmoothPenalty& penalty() const { return penalty_; }
   bool is_penalised() const { return !penalty_.none(); }
@@ -85,15 +95,15 @@ class TrainingProblem {
       at.smooth_value = std::numeric_limits<double>::quiet_NaN();
     at.penalty = penalty_.value(at.controls.data());
     at.value = at.smooth_value + at.penalty;
-    ask();
+    check_stop();
     count_evaluations(1);
   }
   /// Asked after a pass over vectors of this size, which takes long where they are long; where they are
   /// short, the layers of an evaluation ask often enough. Throws Interrupted.
-  void ask() const {
+  void check_stop() const {
     if (size_ <= detail::shortest_chunk) return;
     constexpr double work_per_number = 2;
-    evaluator_.ask(work_per_number * static_cast<double>(size()));
+    evaluator_.check_stop(work_per_number * static_cast<double>(size()));
   }
   /// What was evaluated last, where J is not finite; else null.
   const Iterate<T>* nonfinite_trial() const {
@@ -108,7 +118,12 @@ class TrainingProblem {
     for (const Range& part : constraints_.frozen) std::fill(v + part.begin, v + part.end, V(0));
   }
 
-  /// to = P(u + step direction), with the projection P onto the simplex where there is one.
+  /// Projects matrices onto their bounds: a training begins with controls that it may reach.
+  void project_matrices(T* controls) const {
+    for (const BoundedMatrix& matrix : constraints_.matrices) clip(matrix, controls + matrix.begin);
+  }
+
+  /// to = P(u + step direction), with the projection P onto the constraints.
   void move(const Iterate<T>& at, const ControlVector<T>& direction, double step, ControlVector<T>& to) {
     const T *u = at.controls.data(), *d = direction.data();
     T* out = to.data();
@@ -117,7 +132,7 @@ class TrainingProblem {
       for (Index n = begin; n < end; ++n) out[n] = fma(t, d[n], u[n]);
     });
     project(out);
-    ask();
+    check_stop();
   }
 
   /// to = prox(P(u - step g)), with the proximal map of step R. L1 and projection concern different controls.
@@ -138,7 +153,7 @@ class TrainingProblem {
     const auto [slope, squared] = sum_chunks<double, 2>(size(), [&](Index begin, Index end) {
       return std::array{sum_range<double>(begin, end, add_slope), sum_range<double>(begin, end, add_square)};
     });
-    ask();
+    check_stop();
     return {slope, squared};
   }
 
@@ -149,7 +164,7 @@ class TrainingProblem {
     const T *u = at.controls.data(), *g = at.gradient.data();
     double squares = penalty_.squared_residual(u, g);
     for (const Range& range : plain_) squares += dot(g + range.begin, g + range.begin, range.size());
-    if (is_constrained()) {
+    if (!steps_.empty()) {
       for (std::size_t i = 0; i < steps_.size(); ++i)
         steps_[i] = u[steps_begin + static_cast<Index>(i)] - g[steps_begin + static_cast<Index>(i)];
       project_steps(projected_.data());
@@ -158,6 +173,14 @@ class TrainingProblem {
             static_cast<double>(projected_[i]) - static_cast<double>(u[steps_begin + static_cast<Index>(i)]);
         squares = fma(moved, moved, squares);
       }
+    }
+    for (const BoundedMatrix& matrix : constraints_.matrices) {
+      const auto size = static_cast<std::size_t>(matrix.rows * matrix.cols);
+      std::vector<T> moved(u + matrix.begin, u + matrix.begin + matrix.rows * matrix.cols);
+      for (std::size_t i = 0; i < size; ++i) moved[i] -= g[matrix.begin + static_cast<Index>(i)];
+      clip(matrix, moved.data());
+      for (std::size_t i = 0; i < size; ++i) moved[i] -= u[matrix.begin + static_cast<Index>(i)];
+      squares += dot(moved.data(), moved.data(), static_cast<Index>(size));
     }
     return std::sqrt(squares);
   }
@@ -174,10 +197,18 @@ class TrainingProblem {
   const Iterate<T>* last_evaluated_ = nullptr;
 
   void project(T* controls) {
-    if (!is_constrained()) return;
+    project_matrices(controls);
+    if (steps_.empty()) return;
     T* steps = controls + constrained().begin;
     std::copy_n(steps, steps_.size(), steps_.begin());
     project_steps(steps);
+  }
+
+  static void clip(const BoundedMatrix& matrix, T* entries) {
+    MatrixView<T> view(entries, matrix.rows, matrix.cols);
+    Eigen::MatrixXd clipped = view.template cast<double>();
+    clip_singular_values(clipped, matrix.bound);
+    view = clipped.template cast<T>();
   }
 
   /// The projection of steps_. Steps that are not finite stay so: J will not be finite either.

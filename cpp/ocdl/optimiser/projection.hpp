@@ -46,4 +46,8 @@ void project_simplex(VectorView<const T> v, double total, VectorView<T> x, std::
   x = (v.array().template cast<double>() - largest - threshold).max(0.0).template cast<T>();
 }
 
+/// Euclidean projection of a matrix onto those whose singular values are at most `bound`. What is among them
+/// up to roundoff, or not finite, stays as it is.
+void clip_singular_values(Eigen::MatrixXd& matrix, double bound);
+
 }  // namespace ocdl

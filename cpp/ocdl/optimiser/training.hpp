@@ -31,6 +31,7 @@ class Training {
         min_decrease_(min_decrease),
         seconds_(seconds) {
     std::copy_n(controls, evaluator.size(), at_.controls.begin());
+    problem_.project_matrices(at_.controls.data());
     at_.value = not_known;
   }
   Training(const Training&) = delete;

@@ -42,7 +42,7 @@ class Adjoint {
   /// to the gradient's parts that multiply states is reported to the probe. The fused kernels take no costs
   /// of stages.
   void step(Index j, const Plane<const T>& y, const Stages<T>& stages, const Plane<T>& p,
-            const BlockCosts<T>& costs, const AdjointScratch<T>& scratch, const ThreadSlice<T>& own,
+            const BlockCosts<T>& costs, const AdjointScratch<T>& scratch, const ThreadSlice<T>& thread,
             FiniteProbe& probe) const {
     if (net_.is_narrow<T>() && !costs.concern_stages()) {
       narrow_step(j, y, stages, p, scratch);
@@ -50,7 +50,7 @@ class Adjoint {
     }
     const T h = net_.residual ? u_.h(j) : T(1);
     const bool wants_step = du_ && net_.residual && net_.learns_steps;
-    if (wants_step) std::fill_n(scratch.tile_dots + own.first * lanes<T>, own.tiles * lanes<T>, T(0));
+    if (wants_step) std::fill_n(scratch.tile_dots + thread.first * lanes<T>, thread.tiles * lanes<T>, T(0));
 
     if (fused_sums_size_ && net_.ends_set(j))
       std::fill_n(scratch.fused_sums, net_.control_stages * fused_sums_size_, T(0));
@@ -59,36 +59,38 @@ class Adjoint {
     bool accumulate = adds_to_set;
     for (auto scheduled = net_.schedule.rbegin(); scheduled != net_.schedule.rend(); ++scheduled) {
       const StageGroup& group = scheduled->stages;
-      if (group.is_implicit) solve_cotangents(j, group, p, stages, costs, scratch, own);
+      if (group.is_implicit) solve_cotangents(j, group, p, stages, costs, scratch, thread);
       for (Index i = group.last - 1; i >= group.first; --i) {
-        const Plane<T> cotangent = scratch.stage_cotangents[group.is_implicit ? i : 0].slice(own);
+        const Plane<T> cotangent = scratch.stage_cotangents[group.is_implicit ? i : 0].slice(thread);
         LinearCombination<T> g(group.is_implicit ? cotangent : Plane<T>(), cotangent);
-        if (!group.is_implicit) add_cotangent(j, group, i, p, stages, costs, scratch.eta, own, g);
-        if (wants_step) add_tile_dots(g.result(), stages.value(i).slice(own), own, scratch.tile_dots);
+        if (!group.is_implicit) add_cotangent(j, group, i, p, stages, costs, scratch.eta, thread, g);
+        if (wants_step) add_tile_dots(g.result(), stages.value(i).slice(thread), thread, scratch.tile_dots);
         const Index before = group.is_implicit ? group.last : net_.stages_before(i);
-        LinearCombination<T> state = stage_combination(net_.tableau, i, before, h, y.slice(own),
-                                                       stages.slice(own.range()), scratch.state.slice(own));
+        LinearCombination<T> state =
+            stage_combination(net_.tableau, i, before, h, y.slice(thread), stages.slice(thread.range()),
+                              scratch.state.slice(thread));
         if (fused_sums_size_) {
-          field_.fused_vjp(u_.at(j, i), h, state, stages[i], g, scratch.eta[i], own, fused_sums(scratch, i));
+          field_.fused_vjp(u_.at(j, i), h, state, stages[i], g, scratch.eta[i], thread,
+                           fused_sums(scratch, i));
           probe.report(false);
           continue;
         }
-        field_.vjp(u_.at(j, i), stages[i], h, g, scratch.cotangents, scratch.eta[i], own, scratch.product);
+        field_.vjp(u_.at(j, i), stages[i], h, g, scratch.cotangents, scratch.eta[i], thread, scratch.product);
         if (!du_) continue;
-        field_.control_gradient(scratch.cotangents, state, stages[i], own, accumulate, du_.at(j, i),
+        field_.control_gradient(scratch.cotangents, state, stages[i], thread, accumulate, du_.at(j, i),
                                 scratch.panels, &probe);
         accumulate = adds_to_set || !net_.stage_controls;
       }
     }
-    LinearCombination<T> costate(net_.residual ? p.slice(own) : Plane<T>(), p.slice(own));
+    LinearCombination<T> costate(net_.residual ? p.slice(thread) : Plane<T>(), p.slice(thread));
     for (Index i = net_.stages - 1; i >= 0; --i)
-      if (net_.is_live(i)) costate.add(T(1), scratch.eta[i].slice(own));
+      if (net_.is_live(i)) costate.add(T(1), scratch.eta[i].slice(thread));
     costate.write();
-    if (du_ && own.team.rank() == 0) clear_unused(j);
+    if (du_ && thread.team.rank() == 0) clear_unused(j);
     for (Index i = 0; fused_sums_size_ && du_ && net_.begins_set(j) && i < net_.control_stages; ++i)
       if (!net_.stage_controls || net_.is_live(i))
         field_.add_lanes(fused_sums(scratch, i), accumulate_, du_.at(j, i));
-    if (du_ && net_.residual) write_step_gradient(j, wants_step, scratch, own);
+    if (du_ && net_.residual) write_step_gradient(j, wants_step, scratch, thread);
   }
 
  private:
@@ -168,14 +170,15 @@ class Adjoint {
   /// The g_i of an implicit group, in their planes. Out of line, as in the integrator.
   [[gnu::noinline]] void solve_cotangents(Index j, const StageGroup& group, const Plane<const T>& p,
                                           const Stages<T>& stages, const BlockCosts<T>& costs,
-                                          const AdjointScratch<T>& scratch, const ThreadSlice<T>& own) const {
+                                          const AdjointScratch<T>& scratch,
+                                          const ThreadSlice<T>& thread) const {
     for (Index i = group.first; i < group.last; ++i) {
-      LinearCombination<T> right_side({}, scratch.stage_cotangents[i].slice(own));
-      add_cotangent(j, group, i, p, stages, costs, scratch.eta, own, right_side);
+      LinearCombination<T> right_side({}, scratch.stage_cotangents[i].slice(thread));
+      add_cotangent(j, group, i, p, stages, costs, scratch.eta, thread, right_side);
       right_side.write();
     }
     with_stage_equations<T>(net_, u_, j, group, [&](const auto& equations) {
-      equations.solve_linear(true, stages.slice(own.range()), scratch.stage_cotangents.slice(own),
+      equations.solve_linear(true, stages.slice(thread.range()), scratch.stage_cotangents.slice(thread),
                              scratch.equations, scratch.stop_token);
     });
   }
@@ -184,33 +187,33 @@ class Adjoint {
   /// layer passes lam on.
   void add_cotangent(Index j, const StageGroup& group, Index i, const Plane<const T>& lam,
                      const Stages<T>& stages, const BlockCosts<T>& costs, const Planes<T>& eta,
-                     const ThreadSlice<T>& own, LinearCombination<T>& g) const {
-    g.add(T(net_.weight(i)), lam.slice(own));
+                     const ThreadSlice<T>& thread, LinearCombination<T>& g) const {
+    g.add(T(net_.weight(i)), lam.slice(thread));
     for (Index l = group.last; l < net_.stages; ++l)
-      if (net_.is_live(l)) g.add(T(net_.tableau.A()(l, i)), eta[l].slice(own));
+      if (net_.is_live(l)) g.add(T(net_.tableau.A()(l, i)), eta[l].slice(thread));
     if (costs.concern_stages()) costs.add_stage_cotangents(j, i, stages, g);
   }
 
   /// <g, k> tile by tile, so that the sum over a block does not depend on how its tiles are split.
-  static void add_tile_dots(const Plane<const T>& g, const Plane<const T>& k, const ThreadSlice<T>& own,
+  static void add_tile_dots(const Plane<const T>& g, const Plane<const T>& k, const ThreadSlice<T>& thread,
                             T* tile_dots) {
     const Index tile = g.tile_size();
-    for (Index t = 0; t < own.tiles; ++t) {
-      T* dots = tile_dots + (own.first + t) * lanes<T>;
+    for (Index t = 0; t < thread.tiles; ++t) {
+      T* dots = tile_dots + (thread.first + t) * lanes<T>;
       store<T>(dots, load(dots) + dot_lanes(g.data() + t * tile, k.data() + t * tile, tile));
     }
   }
 
   void write_step_gradient(Index j, bool wants_step, const AdjointScratch<T>& scratch,
-                           const ThreadSlice<T>& own) const {
-    if (wants_step) own.team.barrier();
-    if (own.team.rank() == 0) {
+                           const ThreadSlice<T>& thread) const {
+    if (wants_step) thread.team.barrier();
+    if (thread.team.rank() == 0) {
       Pack<T> sum{};
       if (wants_step)
-        for (Index t = 0; t < own.block_tiles; ++t) sum += load(scratch.tile_dots + t * lanes<T>);
+        for (Index t = 0; t < thread.block_tiles; ++t) sum += load(scratch.tile_dots + t * lanes<T>);
       du_.h(j) = (accumulate_ ? du_.h(j) : T(0)) + sum_lanes<T>(sum);
     }
-    if (wants_step) own.team.barrier();
+    if (wants_step) thread.team.barrier();
   }
 };
 

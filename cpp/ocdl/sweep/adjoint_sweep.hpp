@@ -135,11 +135,11 @@ class AdjointSweep {
     const Plane<T> final_state = trajectory.state(keeps_states() ? net_.layers : 0);
     const Plane<T> outputs = task.plane(memory.outputs), cotangents = task.plane(memory.output_cotangents);
     const BlockCosts<T> costs(costs_,
-                              {net_, u_, task.block, task.own, trajectory, outputs, cotangents,
+                              {net_, u_, task.block, task.thread, trajectory, outputs, cotangents,
                                memory.values_in(task.memory), task.memory + memory.cost_scratch},
                               plan_.samples / tile_width<T>, task.plane(memory.more_cotangents));
     if (!run_forward(task, trajectory, costs, scratch, memory)) return;
-    if (outputs) read_out<T>(u_, final_state, outputs, task.own);
+    if (outputs) read_out<T>(u_, final_state, outputs, task.thread);
     costs.evaluate();
     if (out_.any()) run_backward(task, trajectory, costs, scratch, memory);
   }
@@ -147,14 +147,14 @@ class AdjointSweep {
   /// Whether it came to its end.
   bool run_forward(const BlockTask<T>& task, const Trajectory<T>& trajectory, const BlockCosts<T>& costs,
                    const StageScratch<T>& scratch, const Memory& memory) const {
-    X_.write_features(task.rows, trajectory.state(0).slice(task.own));
+    X_.write_features(task.rows, trajectory.state(0).slice(task.thread));
     const Index step = keeps_states() ? 1 : 0;
     for (Index j = 0; j < net_.layers; ++j) {
       if (!task.should_continue()) return false;
       const Stages<T> stages = trajectory.stages(j);
       const Plane<T> y = trajectory.state(j * step);
-      X_.write_inputs(task.rows, j, y.slice(task.own), memory.stages.input_changes(task));
-      integrator_.step(j, y, stages, trajectory.state((j + 1) * step), scratch, task.own);
+      X_.write_inputs(task.rows, j, y.slice(task.thread), memory.stages.input_changes(task));
+      integrator_.step(j, y, stages, trajectory.state((j + 1) * step), scratch, task.thread);
       costs.add_layer(j, stages);
     }
     return true;
@@ -162,9 +162,9 @@ class AdjointSweep {
 
   void run_backward(const BlockTask<T>& task, const Trajectory<T>& trajectory, const BlockCosts<T>& costs,
                     const StageScratch<T>& scratch, const Memory& memory) {
-    const ThreadSlice<T>& own = task.own;
+    const ThreadSlice<T>& thread = task.thread;
     const bool accumulate = plan_.by_team && task.block.number > 0;
-    const Plane<T> p = task.plane(memory.costate), own_p = p.slice(own);
+    const Plane<T> p = task.plane(memory.costate), p_slice = p.slice(thread);
     const AdjointScratch<T> adjoint_scratch = memory.adjoint(task, scratch);
     T* const gradient = !out_.controls  ? nullptr
                         : plan_.by_team ? workspace_.tree.open().vector
@@ -172,8 +172,8 @@ class AdjointSweep {
     const Controls<T> du = net_.split(gradient);
     start_costate(task, trajectory.state(net_.layers), task.plane(memory.output_cotangents), p, du,
                   accumulate, adjoint_scratch);
-    costs.add_state_cotangents(net_.layers, own_p);
-    costate_rows_.write(net_.layers, own_p, task.rows);
+    costs.add_state_cotangents(net_.layers, p_slice);
+    costate_rows_.write(net_.layers, p_slice, task.rows);
 
     const Adjoint<T> adjoint(net_, swept_, gradient, accumulate);
     FiniteProbe probe;
@@ -181,20 +181,20 @@ class AdjointSweep {
       if (!task.should_continue()) return;
       const Plane<T> y = trajectory.state(j);
       const Stages<T> stages = trajectory.stages(j);
-      X_.write_inputs(task.rows, j, y.slice(own), memory.stages.input_changes(task));
+      X_.write_inputs(task.rows, j, y.slice(thread), memory.stages.input_changes(task));
       if (trajectory.storage() == Storage::states_only)
-        integrator_.evaluate_stages(j, y, stages, scratch, own);
-      adjoint.step(j, y, stages, p, costs, adjoint_scratch, own, probe);
-      detail::clear_rows(own_p, net_.dim);
-      costs.add_state_cotangents(j, own_p);
-      costate_rows_.write(j, own_p, task.rows);
-      row_gradient_.add_layer(task.rows, j, adjoint_scratch.eta.slice(own),
-                              task.plane(memory.input_cotangent).slice(own));
+        integrator_.evaluate_stages(j, y, stages, scratch, thread);
+      adjoint.step(j, y, stages, p, costs, adjoint_scratch, thread, probe);
+      detail::clear_rows(p_slice, net_.dim);
+      costs.add_state_cotangents(j, p_slice);
+      costate_rows_.write(j, p_slice, task.rows);
+      row_gradient_.add_layer(task.rows, j, adjoint_scratch.eta.slice(thread),
+                              task.plane(memory.input_cotangent).slice(thread));
     }
     costs.add_control_gradient(du);
-    if (known_finite_ && (!probe.known_finite() || first_non_finite(own_p.data(), 0, own_p.size()) >= 0))
+    if (known_finite_ && (!probe.known_finite() || first_non_finite(p_slice.data(), 0, p_slice.size()) >= 0))
       known_finite_ = false;
-    row_gradient_.write_features(task.rows, own_p);
+    row_gradient_.write_features(task.rows, p_slice);
   }
 
   /// p = W^T times the cotangents of the outputs, and the gradient of the readout; 0 where no cost has
@@ -203,18 +203,18 @@ class AdjointSweep {
                      const Plane<T>& p, const Controls<T>& du, bool accumulate,
                      const AdjointScratch<T>& scratch) const {
     if (!cotangents) {
-      const Plane<T> own_p = p.slice(task.own);
-      std::fill_n(own_p.data(), own_p.size(), T(0));
-      if (du && !accumulate && task.own.team.rank() == 0) {
+      const Plane<T> p_slice = p.slice(task.thread);
+      std::fill_n(p_slice.data(), p_slice.size(), T(0));
+      if (du && !accumulate && task.thread.team.rank() == 0) {
         du.W().setZero();
         du.mu().setZero();
       }
       return;
     }
     if (du)
-      outer_product(cotangents, final_state, task.own, accumulate, du.W(), du.mu().data(), scratch.panels);
-    transposed_product(u_.W(), cotangents, p, task.own, scratch.product);
-    detail::clear_rows(p.slice(task.own), net_.dim);
+      outer_product(cotangents, final_state, task.thread, accumulate, du.W(), du.mu().data(), scratch.panels);
+    transposed_product(u_.W(), cotangents, p, task.thread, scratch.product);
+    detail::clear_rows(p.slice(task.thread), net_.dim);
   }
 
   /// Adds a block to its shard, and a complete shard to those before it.
@@ -234,7 +234,7 @@ class AdjointSweep {
   /// Where a control that multiplies states is not finite, p[0] is not; the others are few.
   bool is_known_finite() const {
     return known_finite_ && std::all_of(net_.parts.begin(), net_.parts.end(), [&](const Part& part) {
-             const auto [begin, end] = part.place;
+             const auto [begin, end] = part.range;
              return part.multiplies_states || (first_non_finite(swept_, begin, end) < 0 &&
                                                first_non_finite(out_.controls, begin, end) < 0);
            });
@@ -258,8 +258,8 @@ void AdjointSweep<T>::add_up() {
   loop.run(
       layout, [&](const BlockTask<T>& task) { process(task, memory); },
       [&](const Block& block, const Team& team, int worker) {
-        const T* own = workspace_.memory(worker);
-        merge(block, team, own + memory.gradient, memory.values_in(workspace_.memory(worker)));
+        const T* base = workspace_.memory(worker);
+        merge(block, team, base + memory.gradient, memory.values_in(workspace_.memory(worker)));
       });
 }
 

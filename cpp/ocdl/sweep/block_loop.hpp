@@ -49,7 +49,7 @@ class BlockLayout {
 template <class T>
 struct BlockTask {
   Block block;
-  ThreadSlice<T> own;
+  ThreadSlice<T> thread;
   Range rows;
   T* memory;
   StopToken stop_token;
@@ -59,22 +59,22 @@ struct BlockTask {
   BlockTask(const Network& net, const Block& block_, const Team& team, int worker, Workspace<T>& workspace,
             bool& decision)
       : block(block_),
-        own(ThreadSlice<T>::of(team, block.samples)),
-        rows(own.samples_from(block.first)),
+        thread(ThreadSlice<T>::of(team, block.samples)),
+        rows(thread.samples_from(block.first)),
         memory(workspace.memory(worker)),
         stop_token{workspace.stop_source, worker == 0 && team.rank() == 0},
-        layer_work(forward_work(net, own.tiles * tile_width<T>) / double(net.layers)),
+        layer_work(forward_work(net, thread.tiles * tile_width<T>) / double(net.layers)),
         is_continuing(decision) {}
 
   Planes<T> planes(const PlaneSlot& slot) const {
     if (slot.offset < 0) return {};
-    return {{memory + slot.offset, slot.rows, own.block_tiles}, slot.stride};
+    return {{memory + slot.offset, slot.rows, thread.block_tiles}, slot.stride};
   }
   Plane<T> plane(const PlaneSlot& slot) const { return planes(slot)[0]; }
-  /// Whether the sweep goes on to the next layer. The thread that called, and only that one, reports its
+  /// Whether the sweep continues with the next layer. The thread that called, and only that one, reports its
   /// work.
   bool should_continue() const {
-    return own.team.agree(stop_token.should_continue(layer_work), is_continuing);
+    return thread.team.broadcast(stop_token.should_continue(layer_work), is_continuing);
   }
 };
 
@@ -95,15 +95,15 @@ class StageMemory {
         equations_(layout.thread_arrays(equations_size_)) {}
 
   Trajectory<T> trajectory(const BlockTask<T>& task) const {
-    return {task.memory + trajectory_, shape_, samples_, task.own.block_tiles,
+    return {task.memory + trajectory_, shape_, samples_, task.thread.block_tiles,
             changes_inputs_ ? task.plane(input_changes_) : Plane<T>()};
   }
   /// What `SampleRows::write_inputs` takes, of this thread's slice.
   Planes<T> input_changes(const BlockTask<T>& task) const {
-    return task.planes(input_changes_).slice(task.own);
+    return task.planes(input_changes_).slice(task.thread);
   }
   StageScratch<T> scratch(const BlockTask<T>& task) const {
-    const Index rank = task.own.team.rank();
+    const Index rank = task.thread.team.rank();
     return {task.plane(state_), task.memory + product_ + rank * product_size_,
             task.memory + equations_ + rank * equations_size_, task.stop_token};
   }
@@ -135,12 +135,12 @@ class BlockLoop {
         workspace_(workspace),
         choice_(sweeps * forward_work(net, samples), parallel_parts<T>(net, plan, samples)) {}
 
-  BlockLayout<T> layout() const { return {plan_.samples, plan_.by_team ? choice_.most() : 1}; }
+  BlockLayout<T> layout() const { return {plan_.samples, plan_.by_team ? choice_.max_threads() : 1}; }
 
   /// process(task) for each block, then merge(block, team, worker) in their order unless it is null.
   template <class Process, class Merge = std::nullptr_t>
   void run(const BlockLayout<T>& layout, const Process& process, const Merge& merge = nullptr) {
-    workspace_.reserve(plan_.by_team ? 1 : choice_.most(), layout.size());
+    workspace_.reserve(plan_.by_team ? 1 : choice_.max_threads(), layout.size());
     bool is_continuing = true;
     const auto process_block = [&](const Block& block, const Team& team, int worker) {
       process(BlockTask<T>(net_, block, team, worker, workspace_, is_continuing));
@@ -179,8 +179,8 @@ class StateRows {
 /// z = W y + mu, a plane of the outputs from a plane of the state.
 template <class T>
 void read_out(const Controls<const T>& u, const Plane<const T>& y, const Plane<T>& z,
-              const ThreadSlice<T>& own) {
-  affine(u.W(), u.mu().data(), y, z, own);
+              const ThreadSlice<T>& thread) {
+  affine(u.W(), u.mu().data(), y, z, thread);
 }
 
 }  // namespace ocdl

@@ -168,7 +168,7 @@ void for_each_block(Index samples, const BlockPlan& plan, int threads, const Pro
   });
 }
 
-/// The same where nothing is merged: nobody waits for a turn.
+/// The same where nothing is merged: no thread waits for its turn.
 template <class Process>
 void for_each_block(Index samples, const BlockPlan& plan, int threads, const Process& process) {
   if (plan.by_team)

@@ -33,7 +33,7 @@ struct CostBlock {
   const Network& net;
   Controls<const T> u;
   const Block& block;
-  const ThreadSlice<T>& own;
+  const ThreadSlice<T>& thread;
   const Trajectory<T>&
       trajectory;              ///< without derivatives it holds all states only for a cost that reads them
   Plane<const T> outputs;      ///< where the cost reads them
@@ -42,7 +42,7 @@ struct CostBlock {
   T* scratch;
 
   /// The numbers of this thread's samples among all rows.
-  Range rows() const { return own.samples_from(block.first); }
+  Range rows() const { return thread.samples_from(block.first); }
   /// The number of samples in tile t; the other lanes are padding, which counts nothing.
   Index samples_in(Index t) const {
     return std::clamp(block.samples - t * tile_width<T>, Index(0), tile_width<T>);
@@ -124,7 +124,7 @@ class BlockCosts {
   BlockCosts(const CostList<T>& costs, const CostBlock<T>& block, Index tiles,
              const Plane<T>& more_cotangents)
       : costs_(costs), block_(block), tiles_(tiles), more_cotangents_(more_cotangents) {
-    if (!costs.empty()) std::fill_n(block.values + block.own.first, block.own.tiles, Wide<T>{});
+    if (!costs.empty()) std::fill_n(block.values + block.thread.first, block.thread.tiles, Wide<T>{});
   }
 
   bool concern_stages() const { return costs_.needs().concerns_stages; }
@@ -141,7 +141,7 @@ class BlockCosts {
         is_first &= cost.needs().outputs == OutputUse::none;
         return;
       }
-      const Plane<T> sum = at.output_cotangents.slice(at.own), more = more_cotangents_.slice(at.own);
+      const Plane<T> sum = at.output_cotangents.slice(at.thread), more = more_cotangents_.slice(at.thread);
       if (sum) at.output_cotangents = more_cotangents_;
       cost.evaluate(at);
       for (Index t = 0; sum && t < sum.tiles(); ++t) sum.tile(t) += more.tile(t);
@@ -157,7 +157,7 @@ class BlockCosts {
   }
   void add_control_gradient(const Controls<T>& gradient) const {
     if (!gradient || !costs_.needs().adds_control_gradient) return;
-    block_.own.team.barrier();
+    block_.thread.team.barrier();
     for_each([&](const Cost<T>& cost, const CostBlock<T>& at) { cost.add_control_gradient(at, gradient); });
   }
 

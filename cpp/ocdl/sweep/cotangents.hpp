@@ -16,7 +16,7 @@ class GivenCotangents : public Cost<T> {
 
   void evaluate(const CostBlock<T>& at) const override {
     if (!at.output_cotangents) return;
-    const Plane<T> plane = at.output_cotangents.slice(at.own);
+    const Plane<T> plane = at.output_cotangents.slice(at.thread);
     const Range rows = at.rows();
     rows_to_plane<T>(rows_ + rows.begin * plane.rows(), rows.size(), plane.rows(), plane);
     if (const Index in_last = rows.size() % tile_width<T>)

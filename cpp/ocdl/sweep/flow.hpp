@@ -38,23 +38,23 @@ void forward(const Network& net, const T* controls, const T* X, Index samples, c
   const PlaneSlot outputs = layout.planes(1, net.outputs);
 
   loop.run(layout, [&](const BlockTask<T>& task) {
-    const auto& [own, rows] = std::tie(task.own, task.rows);
+    const auto& [thread, rows] = std::tie(task.thread, task.rows);
     const StageScratch<T> scratch = stage_memory.scratch(task);
     const Trajectory<T> trajectory = stage_memory.trajectory(task);
     const Plane<T> y = trajectory.state(0);
-    data.write_features(rows, y.slice(own));
-    state_rows.write(0, y.slice(own), rows);
+    data.write_features(rows, y.slice(thread));
+    state_rows.write(0, y.slice(thread), rows);
     for (Index j = 0; j < net.layers; ++j) {
       if (!task.should_continue()) return;
-      data.write_inputs(rows, j, y.slice(own), stage_memory.input_changes(task));
-      integrator.step(j, y, trajectory.stages(0), y, scratch, own);
-      state_rows.write(j + 1, y.slice(own), rows);
+      data.write_inputs(rows, j, y.slice(thread), stage_memory.input_changes(task));
+      integrator.step(j, y, trajectory.stages(0), y, scratch, thread);
+      state_rows.write(j + 1, y.slice(thread), rows);
     }
-    final_rows.write(0, y.slice(own), rows);
+    final_rows.write(0, y.slice(thread), rows);
     if (!out.outputs) return;
     const Plane<T> z = task.plane(outputs);
-    read_out<T>(u, y, z, own);
-    plane_to_rows<T>(z.slice(own), rows.size(), net.outputs, out.outputs + rows.begin * net.outputs);
+    read_out<T>(u, y, z, thread);
+    plane_to_rows<T>(z.slice(thread), rows.size(), net.outputs, out.outputs + rows.begin * net.outputs);
   });
 }
 

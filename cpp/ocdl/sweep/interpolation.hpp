@@ -49,10 +49,10 @@ class LayerTimes {
                     {}};
     for (Index n = 0; n < stencil.count; ++n) {
       double& weight = stencil.weights[static_cast<std::size_t>(n)] = 1;
-      const double own = this->time(stencil.first + n);
+      const double node = this->time(stencil.first + n);
       for (Index m = 0; m < stencil.count; ++m)
         if (const double other = this->time(stencil.first + m); m != n)
-          weight *= (time - other) / (own - other);
+          weight *= (time - other) / (node - other);
     }
     return stencil;
   }

@@ -25,7 +25,7 @@ struct Part {
   Role role;
   std::vector<std::string> axes;
   std::vector<Index> shape;
-  Range place;
+  Range range;
   bool multiplies_states = false;  ///< within the field
 };
 
@@ -118,9 +118,9 @@ struct Network : NetworkOptions {
   };
   std::vector<PartSets> field_sets;
 
-  Index control_size() const { return parts.back().place.end; }
+  Index control_size() const { return parts.back().range.end; }
   /// Where the time steps stand; nowhere in a feed-forward network.
-  Range steps() const { return parts[field_sets.size()].place; }
+  Range steps() const { return parts[field_sets.size()].range; }
   Index step_count() const { return steps().end - steps().begin; }
 
   template <class E>
@@ -175,7 +175,7 @@ struct Network : NetworkOptions {
   void add_parts() {
     const auto add = [&](std::string_view name, Role role, std::vector<std::string> axes,
                          std::vector<Index> shape) {
-      const Index begin = parts.empty() ? 0 : parts.back().place.end;
+      const Index begin = parts.empty() ? 0 : parts.back().range.end;
       // Sizes beyond any memory stay there instead of overflowing: such a network can be described, not used.
       constexpr Index beyond_memory = std::numeric_limits<Index>::max() / 32;
       Index size = 1;
@@ -194,8 +194,8 @@ struct Network : NetworkOptions {
       shape.insert(shape.end(), part.shape.begin(), part.shape.end());
       add(part.name, Role::field, axes, shape);
       parts.back().multiplies_states = part.multiplies_states;
-      const Range place = parts.back().place;
-      field_sets.push_back({place.begin, (place.end - place.begin) / (sets * control_stages)});
+      const Range range = parts.back().range;
+      field_sets.push_back({range.begin, range.size() / (sets * control_stages)});
     }
     add("h", Role::steps, {"layers"}, {residual ? layers : 0});
     add("W", Role::readout, {"outputs", "dim"}, {outputs, dim});

@@ -18,11 +18,11 @@ template <class S>
 struct ObservationTimes {
   Index count = 0;
   const double* shared = nullptr;  ///< of all samples
-  const S* own = nullptr;          ///< of the first sample; the others follow `stride` numbers apart
+  const S* per_sample = nullptr;   ///< of the first sample; the others follow `stride` numbers apart
   Index stride = 0;
 
   double at(Index sample, Index n) const {
-    return shared ? shared[n] : static_cast<double>(value_of(own[sample * stride + n]));
+    return shared ? shared[n] : static_cast<double>(value_of(per_sample[sample * stride + n]));
   }
 };
 
@@ -59,10 +59,10 @@ class ObservationCost : public Cost<T> {
 
   void add_state_cotangent(const CostBlock<T>& at, Index j, const Plane<T>& p) const override {
     if (!is_used(j)) return;
-    const Plane<T> cotangents = layer_cotangents(at, j).slice(at.own);
+    const Plane<T> cotangents = layer_cotangents(at, j).slice(at.thread);
     const MatrixView<const T> W = at.u.W();
     for (Index t = 0; t < p.tiles(); ++t)
-      for (Index i = 0; i < p.rows(); ++i)
+      for (Index i = 0; i < W.cols(); ++i)
         for (Index lane = 0; lane < tile_width<T>; lane += lanes<T>) {
           Pack<T> sum = load(p.lane(t, i, lane));
           for (Index o = 0; o < W.rows(); ++o)
@@ -73,13 +73,13 @@ class ObservationCost : public Cost<T> {
 
   /// dW = sum_j S_j y[j]^T and dmu = sum_j S_j 1 with the cotangents S_j of the outputs of layer j.
   void add_control_gradient(const CostBlock<T>& at, const Controls<T>& gradient) const override {
-    const Range columns = at.own.team.share(net_.dim);
+    const Range columns = at.thread.team.range_of(net_.dim);
     for (Index o = 0; o < net_.outputs; o += outputs_at_once) {
       const Index count = std::min(outputs_at_once, net_.outputs - o);
       for (Index i = columns.begin; i < columns.end; ++i)
         add_products(at, o, count, i,
                      [&](Index n) -> T& { return gradient.W().data()[(o + n) * net_.dim + i]; });
-      if (at.own.team.rank() == 0)
+      if (at.thread.team.rank() == 0)
         add_products(at, o, count, -1, [&](Index n) -> T& { return gradient.mu().data()[o + n]; });
     }
   }
@@ -93,8 +93,8 @@ class ObservationCost : public Cost<T> {
   void start(const CostBlock<T>& at) const {
     for (Index j = 0; j <= net_.layers; ++j) {
       if (!is_used(j)) continue;
-      affine(at.u.W(), at.u.mu().data(), at.trajectory.state(j), layer_outputs(at, j), at.own);
-      const Plane<T> cotangents = layer_cotangents(at, j).slice(at.own);
+      affine(at.u.W(), at.u.mu().data(), at.trajectory.state(j), layer_outputs(at, j), at.thread);
+      const Plane<T> cotangents = layer_cotangents(at, j).slice(at.thread);
       std::fill_n(cotangents.data(), cotangents.size(), T(0));
     }
   }
@@ -134,7 +134,7 @@ class ObservationCost : public Cost<T> {
   /// A plane of tile t for a cost's own use, of the outputs of one time.
   T* row_plane(const CostBlock<T>& at, Index t, Index number) const {
     const Index size = net_.outputs * tile_width<T>;
-    return at.scratch + 2 * (net_.layers + 1) * size * at.own.block_tiles +
+    return at.scratch + 2 * (net_.layers + 1) * size * at.thread.block_tiles +
            (t * observation_planes + number) * size;
   }
 
@@ -150,7 +150,7 @@ class ObservationCost : public Cost<T> {
   bool is_used(Index j) const { return is_used_[static_cast<std::size_t>(j)]; }
 
   Plane<T> layer_outputs(const CostBlock<T>& at, Index j) const {
-    const Index tiles = at.own.block_tiles;
+    const Index tiles = at.thread.block_tiles;
     return {at.scratch + j * net_.outputs * tile_width<T> * tiles, net_.outputs, tiles};
   }
   Plane<T> layer_cotangents(const CostBlock<T>& at, Index j) const {
@@ -197,7 +197,7 @@ class ObservedOutputs : public ObservationCost<T, T> {
   void evaluate(const CostBlock<T>& at) const override {
     this->start(at);
     const Index q = this->net().outputs;
-    const Range tiles = at.own.range();
+    const Range tiles = at.thread.range();
     for (Index t = tiles.begin; t < tiles.end; ++t)
       for (Index n = 0; n < this->times(); ++n) {
         T* z = this->row_plane(at, t, 0);
@@ -224,7 +224,7 @@ class ObservedCotangents : public ObservationCost<T, T> {
   void evaluate(const CostBlock<T>& at) const override {
     this->start(at);
     const Index q = this->net().outputs;
-    const Range tiles = at.own.range();
+    const Range tiles = at.thread.range();
     for (Index t = tiles.begin; t < tiles.end; ++t)
       for (Index n = 0; n < this->times(); ++n) {
         T* dz = this->row_plane(at, t, 0);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <span>
 #include <vector>
 
@@ -8,9 +9,9 @@
 
 namespace ocdl {
 
-/// Adds up shards as they come, a value and a vector each. Of n shards there are at most log2(n) + 1 vectors
-/// at a time, twice as many where the first one is not the first of all; their memory is kept for the next
-/// sum.
+/// Adds up shards as they come, a value and a vector each. Of n shards there are at capacity log2(n) + 1
+/// vectors at a time, twice as many where the first one is not the first of all; their memory is kept for the
+/// next sum.
 template <class T>
 class ShardTree {
  public:
@@ -30,10 +31,10 @@ class ShardTree {
     finished_ = 0;
     const auto levels =
         static_cast<Index>(std::bit_width(static_cast<std::size_t>(std::max<Index>(count, 1) - 1)));
-    const Index most = (shards.first == 0 ? levels : 2 * levels) + 1;
-    if (memory_.size() < (most - 1) * size_) memory_.resize((most - 1) * size_);
-    nodes_.resize(static_cast<std::size_t>(most));
-    for (Index n = 0; n < most; ++n)
+    const Index capacity = (shards.first == 0 ? levels : 2 * levels) + 1;
+    if (memory_.size() < (capacity - 1) * size_) memory_.resize((capacity - 1) * size_);
+    nodes_.resize(static_cast<std::size_t>(capacity));
+    for (Index n = 0; n < capacity; ++n)
       node(n) = {0, 0, {}, n == 0 || !result ? result : memory_.data() + (n - 1) * size_};
   }
 
@@ -43,18 +44,19 @@ class ShardTree {
   /// It is complete: joins it to what belongs to it. Called by all of a team, whose threads wait for each
   /// other before they go on.
   void close(const Team& team) {
-    const FinishedNode place(next_, shards_.first, shards_.all);
-    const Range mine = team.share(size_);
-    for (Index n = finished_; n > finished_ - place.joins; --n) {
+    const FinishedNode node_position(next_, shards_.first, shards_.all);
+    const Range mine = team.range_of(size_);
+    for (Index n = finished_; n > finished_ - node_position.joins; --n) {
       T* left = node(n - 1).vector;
       const T* right = node(n).vector;
       for (Index i = mine.begin; i < mine.end; ++i) left[i] += right[i];
     }
     team.barrier();
     if (team.rank() != 0) return;
-    for (Index n = 0; n < place.joins; ++n, --finished_) node(finished_ - 1).value += node(finished_).value;
-    node(finished_).level = place.level;
-    node(finished_).index = place.index;
+    for (Index n = 0; n < node_position.joins; ++n, --finished_)
+      node(finished_ - 1).value += node(finished_).value;
+    node(finished_).level = node_position.level;
+    node(finished_).index = node_position.index;
     ++next_;
     ++finished_;
     if (finished_ < static_cast<Index>(nodes_.size())) open().value = Wide<T>{};

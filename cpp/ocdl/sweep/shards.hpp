@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 
 #include "ocdl/types.hpp"
 
@@ -14,8 +13,8 @@ namespace ocdl {
 /// Shard k holds the rows from k S on. Long enough that their sums cost little beside their work, and enough
 /// of them that a thousand parts find one each.
 inline Index shard_size(Index all_rows) {
-  constexpr Index least = 4096, most_shards = 1024;
-  return std::max(least, (all_rows + most_shards - 1) / most_shards);
+  constexpr Index min_size = 4096, max_shards = 1024;
+  return std::max(min_size, (all_rows + max_shards - 1) / max_shards);
 }
 
 /// The shards of some rows that follow each other.
@@ -37,7 +36,7 @@ struct FinishedNode {
   Index joins = 0;  ///< with finished nodes before it
 
   FinishedNode(Index k, Index first, Index all) : index(k) {
-    const bool is_last = k == all - 1;  // who has nobody on the right rises alone
+    const bool is_last = k == all - 1;  // a node without a right neighbour rises alone
     for (; index > 0 && (is_last || index % 2 == 1); ++level, index /= 2)
       if (index % 2 == 1) {
         const Index left_begins = (index - 1) << level;
@@ -46,13 +45,5 @@ struct FinishedNode {
       }
   }
 };
-
-/// The sum of so many numbers, of which term(k) is number k, by the tree.
-template <class Term>
-double tree_sum(Index first, Index count, const Term& term) {
-  if (count == 1) return term(first);
-  const auto left = static_cast<Index>(std::bit_floor(static_cast<std::size_t>(count - 1)));
-  return tree_sum(first, left, term) + tree_sum(first + left, count - left, term);
-}
 
 }  // namespace ocdl

@@ -15,7 +15,7 @@ namespace ocdl {
 template <class T, int Dim, int Group>
 class StageBacktracking {
  public:
-  static constexpr int most_evaluations = 120;
+  static constexpr int max_evaluations = 120;
 
   StageBacktracking(const StageSystem<T, Dim, Group>& system, const StageTile<T>& tile, PackPosition at,
                     LaneMask<T> active)
@@ -43,7 +43,7 @@ class StageBacktracking {
     const LaneMask<T> on_path = exclude(accepted, is_determinant_negative);
     const LaneMask<T> arrived = on_path & (moved <= smallest);
     const LaneMask<T> stepping = on_path & (moved > smallest) & (moved - moved == Values<T>{});
-    const LaneMask<T> halving = exclude(active_, accepted) & (t_ > one() * least_t);
+    const LaneMask<T> halving = exclude(active_, accepted) & (t_ > one() * min_t);
     // The next step begins with a t that is not much longer than the last one, which a kink made short.
     const Values<T> longer = select(t_ < one() / 4, t_ * 4, one());
     t_ = select(stepping, longer, t_ / 2);
@@ -67,7 +67,7 @@ class StageBacktracking {
   using Real = typename StageSystem<T, Dim, Group>::Real;
 
   static constexpr Real sufficient_decrease = Real(1e-4);  ///< the share of what |f - k| loses to first order
-  static constexpr Real least_t = Real(1) / (1 << 20);
+  static constexpr Real min_t = Real(1) / (1 << 20);
 
   static Values<T> one() { return Values<T>{} + Real(1); }
 

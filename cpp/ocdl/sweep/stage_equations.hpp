@@ -74,7 +74,7 @@ class StageEquations {
   /// What `unsolved` says of a lane: Newton's method is at work, or has failed; else it has converged.
   static constexpr Real iterating = 1, failed = 2;
   /// Steps of Newton's method: from f(y), where it takes fewer if it converges at all, and as last resort.
-  static constexpr int quick_steps = 8, most_steps = 40;
+  static constexpr int quick_steps = 8, max_steps = 40;
 
   /// What a step of Newton's method is for: the solution with det M > 0, any solution, or the derivatives of
   /// one that has been found.
@@ -109,7 +109,7 @@ class StageEquations {
     solve_tiles<StageBacktracking<T, Dim, Group>>(y, stages, product, scratch, stop_token);
     solve_tiles<StagePath<T, Dim, Group>>(y, stages, product, scratch, stop_token);
     if (!replace_unsolved(T(0), stages, scratch)) return;
-    iterate<Purpose::any_solution>(most_steps, y, stages, product, scratch, stop_token);
+    iterate<Purpose::any_solution>(max_steps, y, stages, product, scratch, stop_token);
   }
 
   /// k <- k + M^-1 (f - k), so many times, in the lanes that are iterating; for the derivatives in all.
@@ -120,7 +120,7 @@ class StageEquations {
       is_iterating = newton_step<purpose>(y, stages, product, scratch, stop_token);
   }
 
-  /// One such step. Whether any lane goes on.
+  /// One such step. Returns whether any lane is still iterating.
   template <Purpose purpose>
   bool newton_step(const Plane<const T>& y, const Stages<T>& stages, T* product, const Scratch& scratch,
                    const StopToken& stop_token) const {
@@ -143,15 +143,16 @@ class StageEquations {
       if constexpr (moves_all) return;
       const auto [moved, scale] = system_.measure_step(y, system_.h(), scratch, at);
       const Values<T> smallest = scale * system_.tolerance;
-      LaneMask<T> is_small = moved <= smallest, goes_on = (moved > smallest) & (moved - moved == Values<T>{});
+      LaneMask<T> is_small = moved <= smallest,
+                  is_unfinished = (moved > smallest) & (moved - moved == Values<T>{});
       if (purpose == Purpose::main_solution) {
         is_small = exclude(is_small, is_determinant_negative);
-        goes_on = exclude(goes_on, is_determinant_negative);
+        is_unfinished = exclude(is_unfinished, is_determinant_negative);
       }
-      const Pack<T> result =
-          select(goes_on, broadcast<T>(T(iterating)), select(is_small, Pack<T>{}, broadcast<T>(T(failed))));
+      const Pack<T> result = select(is_unfinished, broadcast<T>(T(iterating)),
+                                    select(is_small, Pack<T>{}, broadcast<T>(T(failed))));
       store<T>(unsolved, select(moving, result, load(unsolved)));
-      is_iterating |= any_lane<LaneMask<T>>(moving & goes_on);
+      is_iterating |= any_lane<LaneMask<T>>(moving & is_unfinished);
     });
     return is_iterating;
   }

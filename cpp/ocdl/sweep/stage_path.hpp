@@ -15,7 +15,7 @@ namespace ocdl {
 template <class T, int Dim, int Group>
 class StagePath {
  public:
-  static constexpr int most_evaluations = 2000;
+  static constexpr int max_evaluations = 2000;
 
   StagePath(const StageSystem<T, Dim, Group>& system, const StageTile<T>& tile, PackPosition at,
             LaneMask<T> active)
@@ -67,7 +67,7 @@ class StagePath {
       store<T>(base, select(solved, next, load(base)));
     });
     step_ = select(solved, step_ * 2, select(failed, step_ / 2, step_));
-    const LaneMask<T> is_lost = (step_ < one() * least_step) | (step_ > one() * largest_step);
+    const LaneMask<T> is_lost = (step_ < one() * min_step) | (step_ > one() * max_step);
     active_ = exclude<LaneMask<T>>(active_, arrived | is_lost);
     const LaneMask<T> advancing = active_ & solved;
     if (any_lane(advancing)) write_tangent(advancing);
@@ -81,7 +81,7 @@ class StagePath {
   /// Of the corrections to a point of the path that is only passed: the root of System::tolerance.
   static constexpr Real path_tolerance = std::same_as<Real, float> ? Real(5e-3) : Real(6e-6);
   /// A path that needs shorter steps has a kink, of relu say; one with longer steps leads to infinity.
-  static constexpr Real least_step = Real(1e-9), largest_step = Real(1e6);
+  static constexpr Real min_step = Real(1e-9), max_step = Real(1e6);
 
   static Values<T> one() { return Values<T>{} + Real(1); }
   static Values<T> infinity() { return one() * std::numeric_limits<Real>::infinity(); }

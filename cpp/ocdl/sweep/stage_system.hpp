@@ -81,7 +81,7 @@ class StageSystem {
   Pack<T> h() const { return broadcast<T>(u_.h(j_)); }
 
   /// Asked before every elimination, which takes long where there are many unknowns. What has been stopped
-  /// leaves numbers that nobody uses.
+  /// leaves numbers that are not used.
   bool should_continue(const StopToken& stop_token) const {
     if constexpr (Dim != 0) return true;
     const auto unknowns = static_cast<double>(size());
@@ -280,7 +280,7 @@ template <class Method, class T, int Dim, int Group>
   static_assert(std::size(packs) * lanes<T> == tile_width<T>);
 
   bool is_active = true;
-  for (int evaluation = 0; evaluation < Method::most_evaluations && is_active; ++evaluation) {
+  for (int evaluation = 0; evaluation < Method::max_evaluations && is_active; ++evaluation) {
     system.write_states(y, stages, system.group().first, scratch);
     system.for_packs(1, [&](PackPosition at, Index number) {
       const Pack<T> h = packs[number].h();

@@ -14,7 +14,7 @@ namespace ocdl {
 template <class T>
 class Workspace {
  public:
-  /// Who may stop the evaluation; nobody: null.
+  /// What stops the evaluation; null: nothing.
   StopSource* stop_source = nullptr;
   /// The sums over the shards.
   ShardTree<T> tree;
@@ -24,10 +24,10 @@ class Workspace {
     if (static_cast<int>(memory_.size()) < workers) memory_.resize(static_cast<std::size_t>(workers));
     const double bytes = static_cast<double>(size) * sizeof(T) * workers;
     for (int w = 0; w < workers; ++w)
-      if (auto& own = memory_[static_cast<std::size_t>(w)]; own.size() < size) {
+      if (auto& buffer = memory_[static_cast<std::size_t>(w)]; buffer.size() < size) {
         if (w == 0) require_memory(bytes, purpose(workers));
         try {
-          own.resize(size);
+          buffer.resize(size);
         } catch (const std::bad_alloc&) {
           throw OutOfMemory(purpose(workers) + " takes " + in_units(bytes) + ", which the system refuses");
         }
@@ -36,15 +36,15 @@ class Workspace {
   T* memory(int worker) { return memory_[static_cast<std::size_t>(worker)].data(); }
   /// Memory of all workers for controls, or a direction of theirs, that a field maps; see field_controls.hpp.
   T* mapped_controls(int which, Index size) {
-    auto& own = mapped_controls_[static_cast<std::size_t>(which)];
-    if (own.size() < size) own.resize(size);
-    return own.data();
+    auto& buffer = mapped_controls_[static_cast<std::size_t>(which)];
+    if (buffer.size() < size) buffer.resize(size);
+    return buffer.data();
   }
   /// Gives memory back to the system where it is much: what one large evaluation took does not stay for ever.
-  void trim(Index most_bytes = Index(1) << 27) {
+  void trim(Index max_bytes = Index(1) << 27) {
     Index bytes = tree.bytes();
-    for (const auto& own : memory_) bytes += own.size() * Index(sizeof(T));
-    if (bytes <= most_bytes) return;
+    for (const auto& buffer : memory_) bytes += buffer.size() * Index(sizeof(T));
+    if (bytes <= max_bytes) return;
     memory_.clear();
     tree.release();
   }

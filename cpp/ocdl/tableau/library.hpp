@@ -11,7 +11,7 @@ namespace ocdl {
 /// The method of this name. Throws std::invalid_argument listing the known names.
 const Tableau& named(std::string_view name);
 
-/// The names that `named` knows, in the order of the table in library.cpp.
+/// The names that `named` accepts, in the order of the table in library.cpp.
 std::vector<std::string> names();
 
 }  // namespace ocdl

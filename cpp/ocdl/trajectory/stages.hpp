@@ -57,11 +57,11 @@ LinearCombination<T> stage_combination(const Tableau& tableau, Index i, Index co
 /// else `scratch`.
 template <class T>
 Plane<const T> stage_state(const Tableau& tableau, Index i, Index count, T h, const Plane<const T>& y,
-                           const Stages<T>& stages, const Plane<T>& scratch, const ThreadSlice<T>& own) {
-  LinearCombination<T> state =
-      stage_combination(tableau, i, count, h, y.slice(own), stages.slice(own.range()), scratch.slice(own));
+                           const Stages<T>& stages, const Plane<T>& scratch, const ThreadSlice<T>& thread) {
+  LinearCombination<T> state = stage_combination(tableau, i, count, h, y.slice(thread),
+                                                 stages.slice(thread.range()), scratch.slice(thread));
   if (!state.is_plane()) state.write();
-  return state.result().data() == y.slice(own).data() ? y : Plane<const T>(scratch);
+  return state.result().data() == y.slice(thread).data() ? y : Plane<const T>(scratch);
 }
 
 }  // namespace ocdl

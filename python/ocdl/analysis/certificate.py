@@ -20,7 +20,6 @@ from ocdl.base.validation import FloatArray
 from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
-from ocdl.model.inputs import refuse_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
 from ocdl.model.observations import Observations
 
@@ -151,6 +150,7 @@ def certify(
     objective: Objective | None = None,
     *,
     sample_weight: ArrayLike | None = None,
+    inputs: ArrayLike | None = None,
     random_state: Any = 0,
 ) -> Certificate:
     """Check the theory on these controls and data, and return the measurements as a table.
@@ -169,7 +169,7 @@ def certify(
 
     Parameters
     ----------
-    u, X, y, objective, sample_weight
+    u, X, y, objective, sample_weight, inputs
         As for `Network.value`. The states of all samples are stored: a few hundred samples are enough.
     random_state : None, int, numpy Generator or RandomState
         The source of the directions.
@@ -196,21 +196,20 @@ def certify(
     >>> report.passed
     True
     """
-    refuse_inputs(net, "certify")
     objective = DEFAULT_OBJECTIVE if objective is None else objective
     if isinstance(y, Observations):
         raise ValueError(
             "certify takes targets of the outputs at the end: Observations within the horizon change the costates on "
             "their way, so that <p[j], v[j]> is not constant"
         )
-    case, rng = identities.Case(net, u, X, y, objective, sample_weight), random_source(random_state)
+    case, rng = identities.Case(net, u, X, y, objective, sample_weight, inputs), random_source(random_state)
     g = case.gradient(objective)
     whole, parts = identities.taylor_tests(case, g, rng)
     drift, by_parts = identities.product_drift(case, rng), identities.defect_by_parts(case, rng)
     limit = 100 * net.n_layers * net.stages * float(np.finfo(net.dtype).eps)
-    observed = convergence(net, u, X)
+    observed = convergence(net, u, X, inputs)
     residuals = identities.optimality_residuals(case, g)
-    sensitivities = np.linalg.norm(sensitivity(net, u, X, y, objective).astype(np.float64), axis=1)
+    sensitivities = np.linalg.norm(sensitivity(net, u, X, y, objective, inputs=inputs).astype(np.float64), axis=1)
     checks = (
         *_taylor_checks(net, whole, parts),
         _check_at_most("drift of <p[j], v[j]> over the layers", float(drift.max()), limit),

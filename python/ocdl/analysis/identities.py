@@ -28,11 +28,15 @@ class Case:
     y: ArrayLike
     objective: Objective
     sample_weight: ArrayLike | None
+    inputs: ArrayLike | None
+
+    @property
+    def given(self) -> dict[str, ArrayLike | None]:
+        """The keywords of a value."""
+        return {"sample_weight": self.sample_weight, "inputs": self.inputs}
 
     def gradient(self, objective: Objective) -> Controls:
-        return self.net.value_and_grad(
-            self.u, self.X, self.y, objective, sample_weight=self.sample_weight, input_grad=True
-        )[1]
+        return self.net.value_and_grad(self.u, self.X, self.y, objective, **self.given, input_grad=True)[1]
 
     @property
     def loss(self) -> Objective:
@@ -68,7 +72,7 @@ def taylor_tests(case: Case, g: Controls, rng: RandomSource) -> tuple[Taylor, di
         w = half_random_direction(gradient * mask, rng, mask)
         dw = exact.from_vector(w)
         return taylor(
-            lambda e: exact.value(u + e * dw, rows, case.y, case.objective, sample_weight=case.sample_weight),
+            lambda e: exact.value(u + e * dw, rows, case.y, case.objective, **case.given),
             float(gradient @ w),
             net.dtype,
         )
@@ -78,7 +82,7 @@ def taylor_tests(case: Case, g: Controls, rng: RandomSource) -> tuple[Taylor, di
     assert g.X is not None
     dX = half_random_direction(g.X.astype(np.float64), rng)
     tests["X"] = taylor(
-        lambda e: exact.value(u, rows + e * dX, case.y, case.objective, sample_weight=case.sample_weight),
+        lambda e: exact.value(u, rows + e * dX, case.y, case.objective, **case.given),
         float(np.vdot(g.X, dX)),
         net.dtype,
     )
@@ -99,8 +103,8 @@ def half_random_direction(gradient: FloatArray, rng: RandomSource, mask: FloatAr
 
 def _costates_and_variations(case: Case, w: Controls | None, rng: RandomSource) -> tuple[FloatArray, FloatArray]:
     """Return costates and variations, in float64: products of large numbers overflow sooner in float32."""
-    p = case.net.adjoint(case.u, case.X, case.y, case.loss, sample_weight=case.sample_weight)
-    v = case.net.tangent(case.u, case.X, w, rng.standard_normal(np.shape(case.X)))
+    p = case.net.adjoint(case.u, case.X, case.y, case.loss, **case.given)
+    v = case.net.tangent(case.u, case.X, w, rng.standard_normal(np.shape(case.X)), inputs=case.inputs)
     return p.astype(np.float64, copy=False), v.astype(np.float64, copy=False)
 
 

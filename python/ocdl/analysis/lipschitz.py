@@ -12,9 +12,12 @@ from ocdl.model.activations import ACTIVATIONS
 from ocdl.model.controls import Controls
 from ocdl.model.fields import FIELDS
 from ocdl.model.flow import Flow
+from ocdl.model.nonexpansive import FIELD
 from ocdl.model.tableau import Tableau
 
 __all__ = ["lipschitz_bound"]
+
+ROUNDOFF = 1e-12  # of the singular values of matrices that were projected
 
 
 def _norms(K: FloatArray) -> FloatArray:
@@ -31,6 +34,7 @@ def _mlp_bound(parts: dict[str, FloatArray], steepest: float) -> FloatArray:
 FIELD_BOUNDS: dict[str, Callable[[dict[str, FloatArray], float], FloatArray]] = {
     "dense": lambda parts, steepest: _norms(parts["K"]) * steepest,
     "hamiltonian": lambda parts, steepest: _norms(parts["K"]) ** 2 * steepest,
+    "gradient": lambda parts, steepest: _norms(parts["K"]) ** 2 * steepest,
     "mlp": _mlp_bound,
 }
 
@@ -49,7 +53,9 @@ def lipschitz_bound(net: Flow, u: Controls) -> float:
         1 + |h[j]| sum_i |w[i]| L_i r_i,    r = (I - M)^-1 (1, ..., 1),    M[i, l] = |h[j]| |A[i, l]| L_l
 
     with the coefficients A and weights w of the tableau; the bound is the product over all layers. For an implicit
-    method it is infinite where the spectral radius of M is not below 1. A feed-forward layer has the factor L. The
+    method it is infinite where the spectral radius of M is not below 1. A feed-forward layer has the factor L, and a
+    layer of the field "gradient" with an increasing activation has the factor 1 where ``0 <= h[j] L_i <= 2 r`` with the
+    `Tableau.contractivity_radius` r. The
     outputs W y[N] + mu change at most by ``|W|_2`` times as much. Inputs stay as they are.
 
     Parameters
@@ -86,8 +92,14 @@ def lipschitz_bound(net: Flow, u: Controls) -> float:
     L = L[net._sets_of(slice(None))]
     if not net.residual:
         return float(np.prod(L))
+    is_contracted = np.zeros(net.n_layers, bool)
+    if net.field == FIELD and ACTIVATIONS[net.activation].increases:
+        steepest = L if L.ndim == 1 else L.max(axis=1)
+        is_contracted = (u.h >= 0) & (u.h * steepest <= 2 * net.tableau.contractivity_radius * (1 + ROUNDOFF))
     stages = L if net.stage_controls else np.repeat(L[:, None], net.stages, axis=1)
-    return math.prod(step_bound(net.tableau, h, of_layer) for h, of_layer in zip(np.abs(u.h), stages, strict=True))
+    return math.prod(
+        1.0 if is_contracted[j] else step_bound(net.tableau, float(h), stages[j]) for j, h in enumerate(np.abs(u.h))
+    )
 
 
 def step_bound(tableau: Tableau, h: float, L: FloatArray) -> float:

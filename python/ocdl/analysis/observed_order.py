@@ -13,6 +13,7 @@ from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.depth import refinement
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
+from ocdl.model.inputs import refine_inputs
 
 SAMPLES = 50  # at most: all of them have the same order
 FINEST = 128  # times as many layers
@@ -42,10 +43,10 @@ class Convergence(NamedTuple):
     >>> import numpy as np, ocdl
     >>> net = ocdl.Network(2, 10)
     >>> report = net.certify(net.init(random_state=0), np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1])
-    >>> found = report.convergence
-    >>> isinstance(found, ocdl.Convergence), len(found.layers) == len(found.differences), found.reason
+    >>> result = report.convergence
+    >>> isinstance(result, ocdl.Convergence), len(result.layers) == len(result.differences), result.reason
     (True, True, '')
-    >>> round(found.order)
+    >>> round(result.order)
     1
     """
 
@@ -55,7 +56,7 @@ class Convergence(NamedTuple):
     reason: str
 
 
-def convergence(net: Flow, u: Controls, X: ArrayLike) -> Convergence:
+def convergence(net: Flow, u: Controls, X: ArrayLike, inputs: ArrayLike | None = None) -> Convergence:
     """Measure in float64 how flows of the same ODE converge as their steps become smaller."""
     if not net.residual:
         return _no_order("a feed-forward network has no time")
@@ -63,7 +64,8 @@ def convergence(net: Flow, u: Controls, X: ArrayLike) -> Convergence:
         return _no_order("stages with controls of their own have no common ODE")
     exact = replace(net, dtype=np.dtype(np.float64), time_steps="free")
     v, rows = exact.from_vector(u.to_vector()), np.asarray(X, dtype=np.float64)[:SAMPLES]
-    before = exact.final_state(v, rows)
+    held = None if inputs is None else np.asarray(inputs, dtype=np.float64)[:SAMPLES]
+    before = exact.final_state(v, rows, inputs=held)
     size = float(np.abs(before).max())
     noise = ABOVE_NOISE * float(np.finfo(np.float64).eps) * max(1.0, size)
     differences: list[float] = []
@@ -72,7 +74,7 @@ def convergence(net: Flow, u: Controls, X: ArrayLike) -> Convergence:
     while 2 * factor <= finest:
         factor *= 2
         fine, w = refinement.refine(exact, v, factor, interpolation="constant")
-        after = fine.final_state(w, rows)
+        after = fine.final_state(w, rows, inputs=None if held is None else refine_inputs(net, held, factor))
         difference = float(np.abs(after - before).max())
         if not difference > noise:
             break

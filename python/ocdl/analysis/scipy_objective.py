@@ -14,7 +14,7 @@ from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
 from ocdl.model.inputs import split_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective
-from ocdl.model.observations import Observations, validated_targets
+from ocdl.model.observations import Observations, validate_targets
 
 __all__ = ["ScipyObjective", "scipy_objective"]
 
@@ -252,20 +252,20 @@ def scipy_objective(
     >>> net = ocdl.Network(2, 5)
     >>> J = net.scipy_objective(X, y, ocdl.Objective("cross_entropy", penalties=ocdl.Tikhonov(0.01)))
     >>> start = net.init(random_state=0).to_vector()
-    >>> found = minimize(J.fun, start, jac=True, hessp=J.hessp, method="trust-ncg")
-    >>> bool(found.success), net.from_vector(found.x).K.shape
+    >>> result = minimize(J.fun, start, jac=True, hessp=J.hessp, method="trust-ncg")
+    >>> bool(result.success), net.from_vector(result.x).K.shape
     (True, (5, 2, 2))
 
     The largest eigenvalue of the Gauss-Newton matrix there:
 
     >>> from scipy.sparse.linalg import eigsh
-    >>> bool(eigsh(J.gauss_newton(found.x), k=1, return_eigenvectors=False)[0] > 0)
+    >>> bool(eigsh(J.gauss_newton(result.x), k=1, return_eigenvectors=False)[0] > 0)
     True
     """
     objective = DEFAULT_OBJECTIVE if objective is None else objective
     rows, times = split_inputs(net, net._samples(net._joined(X, inputs)))
     net._require_fit(objective)
-    targets = validated_targets(net, objective._loss, y, len(rows))
+    targets = validate_targets(net, objective._loss, y, len(rows))
     if isinstance(y, Observations):
         targets = y  # which keeps what was checked
     weights = validation.weights(sample_weight, len(rows), net.dtype, mean=objective.reduction == "mean")

@@ -12,7 +12,7 @@ from ocdl.base import validation
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
-from ocdl.model.inputs import refuse_inputs
+from ocdl.model.inputs import split_inputs
 from ocdl.model.objective import DEFAULT_OBJECTIVE, Objective, predict_class
 from ocdl.model.observations import Observations
 
@@ -59,7 +59,13 @@ class MinimalPerturbation:
 
 
 def sensitivity(
-    net: Flow, u: Controls, X: ArrayLike, y: ArrayLike | Observations, objective: Objective | None = None
+    net: Flow,
+    u: Controls,
+    X: ArrayLike,
+    y: ArrayLike | Observations,
+    objective: Objective | None = None,
+    *,
+    inputs: ArrayLike | None = None,
 ) -> FloatArray:
     """Return the derivative of each sample's loss with respect to the sample, (samples, features).
 
@@ -74,6 +80,8 @@ def sensitivity(
         The targets, as for `Network.value`.
     objective : Objective, optional
         Default: ``Objective()``. Only its loss counts.
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `Network.forward`.
 
     Returns
     -------
@@ -94,19 +102,26 @@ def sensitivity(
     >>> u = net.init(random_state=0)
     >>> most_sensitive = np.argmax(np.linalg.norm(net.sensitivity(u, X, y), axis=1))
     """
-    refuse_inputs(net, "sensitivity")
     each = replace(DEFAULT_OBJECTIVE if objective is None else objective, reduction="sum", penalties=())
-    rows = net._samples(X)
+    rows, given = split_inputs(net, net._samples(net._joined(X, inputs)))
     if isinstance(y, Observations):
-        derivative = net.value_and_grad(u, rows, y, each, input_grad=True)[1].X
+        derivative = net.value_and_grad(u, rows, y, each, inputs=given, input_grad=True)[1].X
     else:
-        derivative = net.vjp(u, rows, output_cotangents=each.output_grad(net.predict(u, rows), y)).X
+        cotangents = each.output_grad(net.predict(u, rows, inputs=given), y)
+        derivative = net.vjp(u, rows, output_cotangents=cotangents, inputs=given).X
     assert derivative is not None
     return derivative
 
 
 def minimal_perturbation(
-    net: Flow, u: Controls, X: ArrayLike, *, radius: float = 1.0, steps: int = 64, tol: float = 1e-6
+    net: Flow,
+    u: Controls,
+    X: ArrayLike,
+    *,
+    radius: float = 1.0,
+    steps: int = 64,
+    tol: float = 1e-6,
+    inputs: ArrayLike | None = None,
 ) -> MinimalPerturbation:
     """Return the smallest perturbation along the gradient that changes each prediction.
 
@@ -124,6 +139,8 @@ def minimal_perturbation(
         Points of the grid. A stretch of another prediction shorter than ``radius / steps`` may be missed.
     tol : float
         The bisection ends when the distance is known up to ``tol * radius``.
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `Network.forward`; they stay as they are.
 
     Returns
     -------
@@ -145,19 +162,19 @@ def minimal_perturbation(
     >>> net.minimal_perturbation(u, [[0.25], [-3.0]]).distance.round(5).tolist()
     [0.25, inf]
     """
-    refuse_inputs(net, "minimal_perturbation")
-    rows = validation.samples(X, net.n_features, net.dtype)
+    rows, given = split_inputs(net, net._samples(net._joined(X, inputs)))
     radius, tol = validation.positive(radius, "radius"), validation.positive(tol, "tol")
     steps = validation.integer(steps, "steps", minimum=1)
-    before = predict_class(net.predict(u, rows))
-    direction = _descent_directions(net, u, rows, before)
+    before = predict_class(net.predict(u, rows, inputs=given))
+    direction = _descent_directions(net, u, rows, given, before)
 
     def move(which: LabelArray, distance: FloatArray) -> FloatArray:
         result: FloatArray = (rows[which] + distance[:, None] * direction[which]).astype(net.dtype)
         return result
 
     def is_changed(which: LabelArray, distance: FloatArray) -> NDArray[np.bool_]:
-        result: NDArray[np.bool_] = predict_class(net.predict(u, move(which, distance))) != before[which]
+        after = predict_class(net.predict(u, move(which, distance), inputs=_select(given, which)))
+        result: NDArray[np.bool_] = after != before[which]
         return result
 
     high = np.full(len(rows), math.inf)
@@ -181,7 +198,13 @@ def minimal_perturbation(
     return MinimalPerturbation(high, direction, target)
 
 
-def _descent_directions(net: Flow, u: Controls, rows: FloatArray, before: LabelArray) -> FloatArray:
+def _select(inputs: FloatArray | None, rows: LabelArray) -> FloatArray | None:
+    return None if inputs is None else inputs[rows]
+
+
+def _descent_directions(
+    net: Flow, u: Controls, rows: FloatArray, inputs: FloatArray | None, before: LabelArray
+) -> FloatArray:
     """Return the unit vector of steepest descent of the margin that is lost first, for each row."""
     nearest = np.full(len(rows), math.inf)
     direction = np.zeros(rows.shape)
@@ -190,7 +213,7 @@ def _descent_directions(net: Flow, u: Controls, rows: FloatArray, before: LabelA
         for k in range(max(net.n_outputs, 2)):
             if k == c:
                 continue
-            margin, gradient = _margin(net, u, rows[of_class], int(c), k)
+            margin, gradient = _margin(net, u, rows[of_class], _select(inputs, of_class), int(c), k)
             norms = np.linalg.norm(gradient, axis=1)
             distance = np.divide(margin, norms, out=np.full(len(of_class), math.inf), where=norms > 0)
             closer = distance < nearest[of_class]
@@ -199,14 +222,16 @@ def _descent_directions(net: Flow, u: Controls, rows: FloatArray, before: LabelA
     return direction
 
 
-def _margin(net: Flow, u: Controls, rows: FloatArray, c: int, k: int) -> tuple[FloatArray, FloatArray]:
+def _margin(
+    net: Flow, u: Controls, rows: FloatArray, inputs: FloatArray | None, c: int, k: int
+) -> tuple[FloatArray, FloatArray]:
     """Return z_c - z_k and its gradient by the data, in float64; one output z is that of class 1 against class 0."""
     coefficients = np.zeros(net.n_outputs)
     if net.n_outputs == 1:
         coefficients[0] = 1 if c == 1 else -1
     else:
         coefficients[[c, k]] = 1, -1
-    margin = net.predict(u, rows).astype(np.float64) @ coefficients
-    gradient = net.vjp(u, rows, output_cotangents=np.tile(coefficients, (len(rows), 1))).X
+    margin = net.predict(u, rows, inputs=inputs).astype(np.float64) @ coefficients
+    gradient = net.vjp(u, rows, output_cotangents=np.tile(coefficients, (len(rows), 1)), inputs=inputs).X
     assert gradient is not None
     return margin, gradient.astype(np.float64)

@@ -14,7 +14,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.model import overflow
 from ocdl.model.controls import Controls
 from ocdl.model.flow import Flow
-from ocdl.model.inputs import refuse_inputs
+from ocdl.model.inputs import split_inputs
 
 __all__ = ["Stability", "stability"]
 
@@ -92,7 +92,7 @@ class Stability:
         return enumerate(zip(*columns, strict=True))
 
 
-def stability(net: Flow, u: Controls, X: ArrayLike) -> Stability:
+def stability(net: Flow, u: Controls, X: ArrayLike, *, inputs: ArrayLike | None = None) -> Stability:
     """Return how much each layer stretches small variations, and logarithmic norm and spectral abscissa of its field.
 
     The Jacobians of all samples are computed, dim x dim each: this is for states of at most some dozen components.
@@ -101,6 +101,8 @@ def stability(net: Flow, u: Controls, X: ArrayLike) -> Stability:
     ----------
     u : Controls
     X : array_like of shape (samples, features)
+    inputs : array_like of shape (samples, layers [+ 1], inputs), optional
+        As for `Network.forward`.
 
     Returns
     -------
@@ -128,18 +130,26 @@ def stability(net: Flow, u: Controls, X: ArrayLike) -> Stability:
     layer         step       growth total growth     log norm     abscissa
         0       0.3333 ...
     """
-    refuse_inputs(net, "stability")
     if not net.residual:
         raise ValueError("stability needs a network with residual=True: a feed-forward network has no flow")
-    return _measure_stability(net, u, net.forward(u, X).states)
+    rows, given = split_inputs(net, net._samples(net._joined(X, inputs)))
+    states = net.forward(u, rows, inputs=given).states[:-1]
+    return _measure_stability(net, u, states if given is None else _with_inputs(net, states, given))
+
+
+def _with_inputs(net: Flow, states: FloatArray, inputs: FloatArray) -> FloatArray:
+    """Return the rows of single layers: their states, each followed by the inputs of its layer."""
+    count = 2 if net.input_hold == "linear" else 1  # times that a layer takes
+    of_layers = [inputs[:, layer : layer + count].reshape(len(inputs), -1) for layer in range(net.n_layers)]
+    return np.concatenate([states, np.stack(of_layers)], axis=2)
 
 
 def _measure_stability(net: Flow, u: Controls, states: FloatArray) -> Stability:
-    """Return the stability of the flow along these states, (layers + 1, samples, dim)."""
+    """Return the stability of the flow along these states with their inputs, (layers, samples, dim + inputs)."""
     growth, total_growth, log_norm, abscissa = np.full((4, net.n_layers), -np.inf)
     samples_at_once = max(1, ENTRIES // net.dim**2)
     for first in range(0, states.shape[1], samples_at_once):
-        y = np.ascontiguousarray(states[:-1, first : first + samples_at_once])
+        y = np.ascontiguousarray(states[:, first : first + samples_at_once])
         total = np.eye(net.dim)
         layers_at_once = max(1, samples_at_once // y.shape[1])
         for begin in range(0, net.n_layers, layers_at_once):
@@ -199,13 +209,13 @@ def _jacobians(net: Flow, parts: dict[str, FloatArray], y: FloatArray, changes: 
 
     `parts` has the controls of each layer; a single-layer network evaluates them one after the other.
     """
-    layers, samples, dim = y.shape
-    sizes = {"n_features": dim, "augment": 0, "n_layers": 1, "n_outputs": 1}
+    (layers, samples, width), dim = y.shape, net.dim
+    sizes: dict[str, Any] = {"n_features": dim, "augment": 0, "n_layers": 1, "n_outputs": 1}
     sizes |= {"time_steps": "fixed", "control_intervals": None}
     single = type(net)(**(net._arguments() | sizes | changes))
     u = single.controls()
     buffers = {name: getattr(u, name) for name in parts}
-    directions = np.tile(np.eye(dim, dtype=net.dtype), (samples, 1))
+    directions = np.tile(np.eye(dim, width, dtype=net.dtype), (samples, 1))
     jacobians = np.empty((layers, samples, dim, dim))
     for layer in range(layers):
         for name, part in parts.items():

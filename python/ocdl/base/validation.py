@@ -101,6 +101,13 @@ def text(value: object, name: str) -> str:
     return value
 
 
+def collection_of_names(value: Any, name: str, example: tuple[str, ...]) -> Iterable[Any]:
+    """Return the value if it can be iterated over and is no text; its entries are not checked."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
+        raise TypeError(f"{name} must be a collection of names, as in {example}, got {format_value(value)}")
+    return value
+
+
 def plain_array(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
     """Return an array that the core can view, `dtype` in C order; without a copy where possible."""
     return cast(FloatArray, value) if _is_plain(value, dtype) else _convert(value, name, dtype)
@@ -124,10 +131,7 @@ def _is_plain(value: object, dtype: np.dtype[Any]) -> bool:
 
 
 def _convert(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
-    try:
-        raw = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(f"{name} must be an array of real numbers, got a ragged sequence") from error
+    raw = to_array(value, name)
     if raw.dtype.kind not in "biufO":
         raise TypeError(f"{name} must hold real numbers, got dtype {raw.dtype}")
     require_unmasked(value, name)
@@ -135,6 +139,14 @@ def _convert(value: ArrayLike, name: str, dtype: np.dtype[Any]) -> FloatArray:
         raw = _to_float64(raw, name)
     with np.errstate(over="ignore"):
         return np.require(raw, dtype, ["C", "A"])
+
+
+def to_array(value: Any, name: str) -> NDArray[Any]:
+    """Return any sequence as an array; a ragged one is an error."""
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array of real numbers, got a ragged sequence") from error
 
 
 def require_unmasked(value: ArrayLike, name: str) -> None:

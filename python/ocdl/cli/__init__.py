@@ -14,7 +14,20 @@ import ocdl
 from ocdl import _core
 from ocdl.base.memory import format_bytes
 from ocdl.base.names import suggestion
-from ocdl.cli import demo, export, info, inspect, playground, predict, reproduce, score, selftest, train
+from ocdl.cli import (
+    demo,
+    dynamics,
+    export,
+    info,
+    inspect,
+    playground,
+    predict,
+    reproduce,
+    score,
+    selftest,
+    simulate,
+    train,
+)
 from ocdl.cli._help import HelpFormatter
 from ocdl.cli._interrupts import reraise_swallowed_interrupts
 from ocdl.cli._limit import require_room
@@ -24,7 +37,7 @@ from ocdl.tables.frame import TableError
 
 __all__ = ["main"]
 
-COMMANDS = (demo, playground, train, predict, score, inspect, export, reproduce, info, selftest)
+COMMANDS = (demo, playground, train, predict, score, dynamics, simulate, inspect, export, reproduce, info, selftest)
 EXAMPLES = """\
 examples:
   ocdl demo
@@ -47,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     A mistake of the user is reported in one line on stderr. An error in ocdl itself keeps its traceback.
     """
-    _escape_what_cannot_be_written()
+    _escape_unencodable_output()
     try:
         return _run(argv)
     except BrokenPipeError:
@@ -68,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         _print_error(f"error: not enough memory: {str(error) or f'{format_bytes(_core.available_memory())} are left'}")
         code = MISTAKE
-    _abandon_stdout_if_it_is_broken()
+    _replace_broken_stdout()
     return code
 
 
@@ -117,14 +130,14 @@ def _print_error(message: str) -> None:
     print("ocdl:", escape_unprintable(" ".join(message.splitlines())), file=sys.stderr)
 
 
-def _escape_what_cannot_be_written() -> None:
+def _escape_unencodable_output() -> None:
     r"""Write characters that stdout or stderr cannot encode as ``\xe9``, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _abandon_stdout_if_it_is_broken() -> None:
+def _replace_broken_stdout() -> None:
     """Replace a broken stdout, so that Python raises no second error when it flushes it on exit."""
     try:
         sys.stdout.flush()

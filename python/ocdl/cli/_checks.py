@@ -95,7 +95,9 @@ def exact_gradients() -> str:
 
 
 def _required_option(field: Field) -> dict[str, Any]:
-    return {option: value for option, value in FIELD_OPTIONS.items() if option == field.required_option}
+    return {
+        option: value for option, value in FIELD_OPTIONS.items() if option == field.option and field.requires_option
+    }
 
 
 def determinism() -> str:

@@ -16,7 +16,15 @@ from ocdl.base.memory import format_bytes
 WITH_LIBRARIES, WITH_NUMPY = 8e8, 1.6e8
 NEED_NUMPY_ONLY = ("info", "inspect", "playground")
 # Bytes that a command takes for each byte of the files that it reads.
-FOR_EACH_BYTE = {"train": 9.0, "predict": 6.0, "score": 6.0, "export": 9.0, "inspect": 3.0}
+FOR_EACH_BYTE = {
+    "train": 9.0,
+    "predict": 6.0,
+    "score": 6.0,
+    "export": 9.0,
+    "inspect": 3.0,
+    "dynamics": 6.0,
+    "simulate": 6.0,
+}
 
 
 def require_room(arguments: argparse.Namespace) -> None:

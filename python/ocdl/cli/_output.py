@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import json
+import math
 import os
 import shutil
 import sys
@@ -76,6 +77,30 @@ def integer_parser(minimum: int, maximum: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def parse_fraction(text: str) -> float:
+    """Parse an option that is a share of the data."""
+    value = parse_real(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 0 and below 1, got {text!r}")
+    return value
+
+
+def parse_positive(text: str) -> float:
+    """Parse an option that is a positive number."""
+    value = parse_real(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a positive number, got {text!r}")
+    return value
+
+
+def parse_real(text: str) -> float:
+    """Return the number that a text is, NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def name_parser(known: Iterable[str], aliases: Mapping[str, str] = NO_ALIASES) -> Callable[[str], str]:

@@ -70,13 +70,13 @@ def _run(arguments: argparse.Namespace) -> None:
         report = {"id": texts.where(texts.notna(), None).tolist()} | report
     text = json_text(report) + "\n" if arguments.json else _csv(report, arguments.id)
     if arguments.out is None:
-        _require_stdout_for(text)
+        _require_encodable(text)
         print(text, end="")
     else:
         write_text(arguments.out, text)
 
 
-def _require_stdout_for(text: str) -> None:
+def _require_encodable(text: str) -> None:
     """Raise if stdout cannot encode the predictions, instead of escaping characters of data."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:

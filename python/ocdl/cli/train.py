@@ -24,6 +24,9 @@ from ocdl.cli._output import (
     integer_parser,
     json_text,
     name_parser,
+    parse_fraction,
+    parse_positive,
+    parse_real,
     print_warnings,
     require_place_for,
 )
@@ -120,8 +123,8 @@ def _add_data(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--class-weight",
         nargs="+",
-        metavar="LABEL=W",
-        help="the weights W of the classes, or balanced: the same total weight for each class; default: 1",
+        metavar="LABEL=WEIGHT",
+        help="the weight of each class, or balanced: the same total weight for each class; default: 1",
     )
     group.add_argument("--no-scaling", action="store_true", help="do not standardise the numbers")
 
@@ -130,7 +133,7 @@ def _add_evaluation(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--test", metavar="FILE", help="a table to score the model on, instead of rows of --data")
     group.add_argument(
         "--test-size",
-        type=_fraction,
+        type=parse_fraction,
         metavar="FRACTION",
         help=f"the fraction of the rows to hold out and score on; default: {TEST_SIZE}, or 0 with --cv or --test",
     )
@@ -184,7 +187,7 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
         metavar="NAME",
         help=f"{', '.join(OPTIMISERS)}; default: {first}, initially with a weaker prior",
     )
-    group.add_argument("--lr", type=_positive, metavar="RATE", help="the learning rate of the optimiser")
+    group.add_argument("--lr", type=parse_positive, metavar="RATE", help="the learning rate of the optimiser")
     group.add_argument("--batch-size", type=POSITIVE, metavar="N", help="rows per step of adam; default: all rows")
     group.add_argument(
         "--patience", type=POSITIVE, metavar="N", help="stop after N evaluations without a better one; default: never"
@@ -373,31 +376,10 @@ def _report(report: dict[str, Any]) -> str:
     return align(lines) + (f"\n{confusion}" if confusion else "")
 
 
-def _fraction(text: str) -> float:
-    fraction = _real(text)
-    if not 0 <= fraction < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 0 and below 1, got {text!r}")
-    return fraction
-
-
-def _positive(text: str) -> float:
-    value = _real(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a positive number, got {text!r}")
-    return value
-
-
 def _alpha(text: str) -> float | str:
     if text in ("auto", "cv"):
         return text
-    value = _real(text)
+    value = parse_real(text)
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"must be a number that is not negative, auto or cv, got {text!r}")
     return value
-
-
-def _real(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

@@ -16,7 +16,7 @@ from ocdl.distributed.ranks import Ranks
 from ocdl.distributed.row_distribution import RowDistribution
 from ocdl.model.custom_loss import LossOnRows, select_rows
 from ocdl.model.objective import Objective
-from ocdl.model.observations import ObservedTargets, validated_targets
+from ocdl.model.observations import ObservedTargets, validate_targets
 from ocdl.network import Network
 
 
@@ -40,7 +40,7 @@ class ArrayData(Data):
     ) -> None:
         super().__init__(net, objective)
         self.X = net._samples(net._joined(X, inputs, min_rows), min_rows)
-        self.y = validated_targets(net, objective._loss, y, len(self.X), h)
+        self.y = validate_targets(net, objective._loss, y, len(self.X), h)
         is_mean = objective.reduction == "mean"
         self.sample_weight = validation.weights(
             sample_weight, len(self.X), net.dtype, are_all=min_rows > 0, mean=is_mean
@@ -101,7 +101,7 @@ class ArrayData(Data):
     def _shard_digest(self, rows: slice) -> str:
         digest = hashlib.sha256(str(self.X[rows].shape).encode())
         for array in (self.X, self.y, self.sample_weight):
-            digest.update(_bytes_of(array, rows, len(self)))
+            digest.update(_row_bytes(array, rows, len(self)))
         return digest.hexdigest()
 
     def _require_distribution(self, distribution: RowDistribution, name: str) -> None:
@@ -111,7 +111,7 @@ class ArrayData(Data):
             validation.require_total_weight(float(total[0]), self.net.dtype, mean=is_mean)
 
 
-def _bytes_of(array: Any, rows: slice, n_rows: int) -> Any:
+def _row_bytes(array: Any, rows: slice, n_rows: int) -> Any:
     """Return the memory of some rows; other targets, those of a custom loss, are identified by their repr."""
     if array is None:
         return b"none"

@@ -13,7 +13,7 @@ from ocdl.data.prefetcher import RowRanges
 from ocdl.data.row_source import Rows
 from ocdl.model.custom_loss import concatenate_rows
 from ocdl.model.objective import Objective
-from ocdl.model.observations import ObservedTargets, validated_targets
+from ocdl.model.observations import ObservedTargets, validate_targets
 from ocdl.network import Network
 
 
@@ -41,19 +41,19 @@ class CheckedRows:
             rows = self._source.rows(i, j)
         except Exception as error:
             raise RuntimeError(f"{where} could not be read: {type(error).__name__}: {error}") from error
-        if not isinstance(rows, (tuple, list)) or len(rows) not in (2, 3):
-            raise TypeError(f"{where}: rows must return X, y or X, y, sample_weight, got {_describe(rows)}")
+        if not isinstance(rows, (tuple, list)) or len(rows) not in (2, 3, 4):
+            raise TypeError(f"{where}: rows must return X, y[, sample_weight[, inputs]], got {_describe(rows)}")
         try:
             return self._validate(j - i, *rows)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{where} (X[0] is row {i}): {error}") from error
 
-    def _validate(self, count: int, X: Any, y: Any, sample_weight: Any = None) -> Samples:
+    def _validate(self, count: int, X: Any, y: Any, sample_weight: Any = None, inputs: Any = None) -> Samples:
         net = self._net
-        rows = validation.samples(X, net.n_features, net.dtype)
+        rows = net._samples(net._joined(X, inputs))
         if len(rows) != count:
             raise ValueError(f"X must have {count} rows, got {len(rows)}")
-        targets = validated_targets(net, self._objective._loss, y, count, self._h)
+        targets = validate_targets(net, self._objective._loss, y, count, self._h)
         self._require_same_times(targets)
         weights = validation.weights(sample_weight, count, net.dtype, are_all=False)
         if self.is_weighted is None:

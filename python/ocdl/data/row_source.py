@@ -36,8 +36,9 @@ class RowSource:
 
     - ``n_rows``, the number of all rows, and
     - ``rows(i, j)``, which returns X, of shape (j - i, features), and y, or X, y and the weights of these samples, of
-      shape (j - i,); the same ones each time. With `Observations` as y, these are of so many times in all rows, and
-      all at the same times or each sample at its own.
+      shape (j - i,), or X, y, weights (None: all are 1) and inputs, for a network that takes them; the same ones each
+      time. With `Observations` as y, these are of so many times in all rows, and all at the same times or each sample
+      at its own.
 
     `rows` is called from a separate thread, one call at a time. An exception in it ends the training with a
     RuntimeError that names the rows and has that exception as its cause. The rows are checked each time. Labels are
@@ -77,7 +78,7 @@ class RowSource:
     n_rows: int
 
     def rows(self, i: int, j: int) -> tuple[Any, ...]:
-        """Return X and y of the rows i to j - 1, and their weights if they have weights.
+        """Return X and y of the rows i to j - 1, and their weights and inputs if they have some.
 
         Parameters
         ----------
@@ -87,7 +88,8 @@ class RowSource:
         Returns
         -------
         tuple of array
-            X of shape (j - i, features), y, and the weights if there are any.
+            X of shape (j - i, features), y, and the weights if there are any; with inputs X, y, the weights or None,
+            and the inputs.
 
         Raises
         ------
@@ -105,12 +107,12 @@ class RowSource:
         raise NotImplementedError(f"{type(self).__name__} must define rows(i, j)")
 
     @staticmethod
-    def from_npy(X: Any, y: Any, sample_weight: Any = None) -> RowSource:
+    def from_npy(X: Any, y: Any, sample_weight: Any = None, inputs: Any = None) -> RowSource:
         """Return the samples in .npy files.
 
         Parameters
         ----------
-        X, y, sample_weight : path or np.memmap
+        X, y, sample_weight, inputs : path or np.memmap
             Files, of which rows are read as they are needed, memory maps, or arrays.
 
         Returns
@@ -132,8 +134,8 @@ class RowSource:
         >>> ocdl.RowSource.from_npy("X.npy", "y.npy").n_rows
         10
         """
-        arrays = [NpyFile(file) if isinstance(file, (str, os.PathLike)) else file for file in (X, y, sample_weight)]
-        return _Arrays(*arrays)
+        files = (X, y, sample_weight, inputs)
+        return _Arrays(*(NpyFile(file) if isinstance(file, (str, os.PathLike)) else file for file in files))
 
     @staticmethod
     def from_parquet(
@@ -180,12 +182,12 @@ class RowSource:
         return _Parquet(ParquetColumns(os.fspath(path), target, features, sample_weight))
 
     @staticmethod
-    def from_arrays(X: Any, y: Any, sample_weight: Any = None) -> RowSource:
+    def from_arrays(X: Any, y: Any, sample_weight: Any = None, inputs: Any = None) -> RowSource:
         """Return the samples of arrays that need not be in memory.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, inputs
             Any object with a shape whose slices ``[i:j]`` convert to NumPy arrays, such as arrays of Zarr, HDF5 and
             Dask.
 
@@ -204,14 +206,15 @@ class RowSource:
         >>> ocdl.RowSource.from_arrays(np.zeros((10, 2)), np.zeros(10, int))
         RowSource(ndarray of shape (10, 2), ndarray of shape (10,))
         """
-        return _Arrays(X, y, sample_weight)
+        return _Arrays(X, y, sample_weight, inputs)
 
 
 class _Arrays(RowSource):
     """Rows of arrays with a shape."""
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any) -> None:
-        self._arrays = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
+    def __init__(self, X: Any, y: Any, sample_weight: Any, inputs: Any) -> None:
+        given = {"X": X, "y": y, "sample_weight": sample_weight, "inputs": inputs}
+        self._arrays = {name: array for name, array in given.items() if name in ("X", "y") or array is not None}
         for name, array in self._arrays.items():
             shape = getattr(array, "shape", None)
             if not isinstance(shape, tuple) or not hasattr(array, "__getitem__"):
@@ -225,8 +228,11 @@ class _Arrays(RowSource):
             )
         self.n_rows = rows["X"]
 
-    def rows(self, i: int, j: int) -> tuple[NDArray[Any], ...]:
-        return tuple(np.asarray(array[i:j]) for array in self._arrays.values())
+    def rows(self, i: int, j: int) -> tuple[Any, ...]:
+        rows = {name: np.asarray(array[i:j]) for name, array in self._arrays.items()}
+        if "inputs" in rows:
+            return rows["X"], rows["y"], rows.get("sample_weight"), rows["inputs"]
+        return tuple(rows.values())
 
     def __repr__(self) -> str:
         return f"RowSource({', '.join(_describe(array) for array in self._arrays.values())})"

@@ -18,7 +18,6 @@ from ocdl.data.row_source import Rows
 from ocdl.distributed.ranks import Ranks
 from ocdl.distributed.row_distribution import RowDistribution, row_range
 from ocdl.model.custom_loss import select_rows
-from ocdl.model.inputs import refuse_inputs
 from ocdl.model.objective import Objective
 from ocdl.model.observations import ObservedTargets
 from ocdl.network import Network
@@ -37,7 +36,6 @@ class SourceData(Data):
         self, net: Network, objective: Objective, source: Rows, ranks: Ranks, name: str, h: FloatArray | None
     ) -> None:
         super().__init__(net, objective)
-        refuse_inputs(net, "a row source")
         self.all_rows = validation.integer_up_to(source.n_rows, f"n_rows of {name}", MAX_ROWS)
         if self.all_rows < 1:
             raise ValueError(f"{name} is empty: n_rows is {source.n_rows}, at least one sample is needed")
@@ -63,7 +61,7 @@ class SourceData(Data):
     def evaluator(self, core_objective: _core.Objective) -> _core.Evaluator:
         net, observed = self.net, self.observed
         width = net.n_outputs if observed is None else observed.observed_rows.shape[1]
-        row_bytes = (net.n_features + width + 1) * net.dtype.itemsize
+        row_bytes = (net._core_network.row_size + width + 1) * net.dtype.itemsize
         make = _core.source_evaluator if net.dtype == np.float64 else _core.source_evaluator_single
         return make(
             net._core_network,
@@ -85,7 +83,7 @@ class SourceData(Data):
         return self._reader.observed
 
     def chunks(self) -> Iterator[tuple[int, FloatArray]]:
-        step = max(CHUNK_BYTES // (self.net.n_features * self.net.dtype.itemsize), 1)
+        step = max(CHUNK_BYTES // (self.net._core_network.row_size * self.net.dtype.itemsize), 1)
         for first in range(self._start, self._end, step):
             yield first, self._prefetcher.wait(((first, min(first + step, self._end)),))[0]
 
@@ -116,10 +114,10 @@ class SourceData(Data):
     def _poll(self, ranges: RowRanges, following: RowRanges) -> Samples | None:
         """Return rows to the core, which counts from the first row of this rank; None if they are not read yet."""
         self._current = None  # frees its memory for the next rows
-        self._current = self._prefetcher.poll(self._shifted(ranges), self._shifted(following))
+        self._current = self._prefetcher.poll(self._global_ranges(ranges), self._global_ranges(following))
         return self._current
 
-    def _shifted(self, ranges: RowRanges) -> RowRanges:
+    def _global_ranges(self, ranges: RowRanges) -> RowRanges:
         return tuple((self.first_row + i, self.first_row + j) for i, j in ranges)
 
     def _evaluate_custom_loss(

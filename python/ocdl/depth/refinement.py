@@ -143,6 +143,12 @@ def resample(net: SomeFlow, u: Controls, n_layers: int, *, interpolation: str = 
     return _interpolate(net, u, sources, np.concatenate(steps))
 
 
+def split_layers(net: SomeFlow, u: Controls, counts: LabelArray) -> tuple[SomeFlow, Controls]:
+    """Return a network in which layer j has become ``counts[j]`` equally long layers with its controls."""
+    parents = np.repeat(np.arange(net.n_layers), counts)
+    return _interpolate(net, u, Sources(parents, parents, np.zeros(len(parents))), (_steps(net, u) / counts)[parents])
+
+
 def _steps(net: Flow, u: Controls) -> FloatArray:
     net._vector(u)
     if not net.residual:

@@ -143,7 +143,7 @@ class RowDistribution:
         if self._fits(sizes):
             payload += [wide.tobytes(), single.tobytes()]
         packets = self.collectives.allgather_packets("a sum", b"".join(payload))
-        sizes = next((found for found in map(_node_lengths, packets) if any(found)), (0, 0))  # of a rank with nodes
+        sizes = next((pair for pair in map(_node_lengths, packets) if any(pair)), (0, 0))  # of a rank with nodes
         if self._fits(sizes):
             return self._tree_root([chunk[NODE_LENGTHS.size :] for chunk in packets], sizes)
         return self._allreduce_by_segments(wide, single, sizes)

@@ -222,7 +222,8 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         sample_weight_val : array_like, optional
             Weights of the validation data.
         callback : callable, optional
-            Called with a `TrainingState`, at most several times a second; if it returns True, the training ends.
+            Called with a `TrainingState`, at most several times a second; if it returns True, the training ends. It is
+            not called while cross-validation chooses `alpha`.
 
         Returns
         -------

@@ -14,7 +14,7 @@ from ocdl.base.threads import limit_threads
 from ocdl.estimator.alpha import choose_alpha
 from ocdl.estimator.epochs import group_by_epochs, run_epoch
 from ocdl.estimator.plan import FitPlan, FittedNetwork
-from ocdl.estimator.prior import SHORT, WEAK_ITERATIONS, WEAK_SHARE, reach
+from ocdl.estimator.prior import SHORT, WEAK_FRACTION, WEAK_ITERATIONS, reach
 from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective
 from ocdl.network import Network
@@ -72,7 +72,7 @@ def _train_weakly(plan: FitPlan, callback: _Callback) -> Result | None:
     then, so one layer gives the same result as all of them in a fraction of the time, and the training that follows is
     short.
     """
-    network, iterations = plan.network, min(WEAK_ITERATIONS, int(WEAK_SHARE * plan.max_iter * plan.steps_per_epoch))
+    network, iterations = plan.network, min(WEAK_ITERATIONS, int(WEAK_FRACTION * plan.max_iter * plan.steps_per_epoch))
     if plan.factor == 0 or plan.is_warm or iterations == 0:
         return None
     if reach(network, plan.samples.total, plan.factor, plan.noise) >= SHORT:

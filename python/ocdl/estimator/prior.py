@@ -25,7 +25,7 @@ VECTOR = 2.0
 READOUT = 3.0
 STEPS = 200.0
 WEAK = 0.1  # factor of the weights of the field at first: with symmetric data K = 0 is a stationary point
-WEAK_ITERATIONS, WEAK_SHARE = 30, 0.2  # at most, and of all iterations
+WEAK_ITERATIONS, WEAK_FRACTION = 30, 0.2  # at most, and of all iterations
 SHORT = 0.25  # a reach below which the flow starts at rest
 
 

@@ -170,7 +170,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         sample_weight_val : array_like, optional
             Weights of the validation data.
         callback : callable, optional
-            Called with a `TrainingState`, at most several times a second; if it returns True, the training ends.
+            As for `ODEClassifier.fit`.
 
         Returns
         -------

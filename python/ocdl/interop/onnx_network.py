@@ -99,6 +99,11 @@ def _add_hamiltonian(graph: Graph, net: Network, y: str, K: FloatArray, b: Float
     return graph.add("Gemm", _add_dense(graph, net, y, K, b), graph.constant(moved))
 
 
+def _add_gradient(graph: Graph, net: Network, y: str, K: FloatArray, b: FloatArray) -> str:
+    """-K^T sigma(K y + b)."""
+    return graph.add("Gemm", _add_dense(graph, net, y, K, b), graph.constant(-K))
+
+
 def _add_mlp(graph: Graph, net: Network, y: str, **parts: FloatArray) -> str:
     hidden = _add_dense(graph, net, y, parts["K"], parts["b"])
     linear = _add_affine(graph, y, parts["A"], parts["c"])
@@ -121,6 +126,7 @@ def _add_polynomial(graph: Graph, net: Network, y: str, C: FloatArray) -> str:
 FIELD_NODES: dict[str, Callable[..., str]] = {
     "dense": _add_dense,
     "hamiltonian": _add_hamiltonian,
+    "gradient": _add_gradient,
     "mlp": _add_mlp,
     "polynomial": _add_polynomial,
 }

@@ -15,12 +15,16 @@ ALIASES = {"logistic": "sigmoid", "linear": "identity", "sine": "sin"}
 
 
 class Activation(NamedTuple):
-    """An activation sigma: its largest slope, whether it is nonsmooth at 0, and the |z| beyond which it is flat."""
+    """An activation sigma.
+
+    Its largest slope, whether it is nonsmooth at 0, the |z| beyond which it is flat, and whether it increases.
+    """
 
     name: str
     steepest: float
     nonsmooth: bool
     saturation_threshold: float
+    increases: bool
 
     def derivatives(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return sigma, sigma' and sigma'' in float64; where sigma is nonsmooth, the slope on the left."""

@@ -19,7 +19,9 @@ from ocdl.base.validation import FloatArray
 from ocdl.model import control_intervals, layers_picture
 from ocdl.model.controls import ControlLayout, Controls, Part
 from ocdl.model.fields import FIELD_OPTIONS, FIELDS
+from ocdl.model.nonexpansive import clip_singular_values, require_nonexpansive, singular_value_bounds
 from ocdl.model.projection import project_simplex
+from ocdl.model.start import draw_field_parts
 from ocdl.model.tableau import Tableau
 
 DEFAULT_TABLEAU = "euler"
@@ -60,6 +62,7 @@ class Architecture:
     control_intervals: int | tuple[int, ...] | None
     n_inputs: int
     input_hold: str
+    nonexpansive: bool
     dtype: np.dtype[Any]
     _core_network: _core.Network = dataclasses.field(init=False, repr=False, compare=False)
     _layout: ControlLayout = dataclasses.field(init=False, repr=False, compare=False)
@@ -83,6 +86,8 @@ class Architecture:
                 f"time_steps={self.time_steps!r} needs {RESIDUAL}: a feed-forward network has no steps to learn"
             )
         self._check_inputs()
+        if self.nonexpansive:
+            require_nonexpansive(self.field, self.time_steps, self.activation, self.tableau)
         core = _core.Network(
             features=self.n_features,
             dim=self.dim,
@@ -106,16 +111,15 @@ class Architecture:
         object.__setattr__(self, "_layout", ControlLayout(parts, self.dtype))
 
     def _check_field_options(self) -> None:
-        required = FIELDS[self.field].required_option
+        field = FIELDS[self.field]
         for option, example in FIELD_OPTIONS.items():
             given = getattr(self, option)
-            if option == required and given is None:
-                raise ValueError(f"field={self.field!r} needs {option}, as in {option}={example}")
-            if option != required and given is not None:
-                owners = [name for name, field in FIELDS.items() if field.required_option == option]
-                raise ValueError(
-                    f"{option} belongs to field={owners[0]!r}, got {option}={given} and field={self.field!r}"
-                )
+            if option == field.option:
+                if given is None and field.requires_option:
+                    raise ValueError(f"field={self.field!r} needs {option}, as in {option}={example}")
+            elif given is not None:
+                owners = " or ".join(f"field={name!r}" for name, field in FIELDS.items() if field.option == option)
+                raise ValueError(f"{option} needs {owners}, got {option}={given} and field={self.field!r}")
 
     def _check_inputs(self) -> None:
         if self.n_inputs == 0:
@@ -244,6 +248,8 @@ class Architecture:
             The field "mlp" starts with normal K and V of standard deviations 1 / sqrt(dim) and 0.1 / sqrt(width), b
             uniform in [-1, 1], A and c 0, the field "polynomial" with C = 0; the scheme concerns W alone.
 
+            With ``nonexpansive=True`` the singular values of K are clipped at their bound.
+
         Returns
         -------
         Controls
@@ -266,19 +272,22 @@ class Architecture:
         scheme = validation.choice(scheme, "scheme", ("paper", "scaled"))
         self._require_memory_for_controls(3)  # with what is drawn and what is scaled
         rng = random_source(random_state)
-        shapes = {part.name: part.shape for part in self.parts}
-        drawn: dict[str, FloatArray] = {}
-        for name, (distribution, size, scaled_size) in self._core_network.starts.items():
-            scale = size if scheme == "paper" else scaled_size
-            if distribution == "uniform":
-                drawn[name] = rng.uniform(-scale, scale, shapes[name])
-            elif distribution == "normal":
-                drawn[name] = scale * rng.standard_normal(shapes[name])
-                if scheme == "scaled" and not self.residual:
-                    rotations, triangular = np.linalg.qr(drawn[name])
-                    drawn[name] = rotations * np.sign(np.diagonal(triangular, axis1=-2, axis2=-1))[..., None, :]
+        drawn = draw_field_parts(
+            rng,
+            {part.name: part.shape for part in self.parts},
+            self._core_network.starts,
+            scaled=scheme == "scaled",
+            orthogonal=scheme == "scaled" and not self.residual,
+        )
+        if self.nonexpansive:
+            steps = np.full(self.n_layers, self.horizon / self.n_layers)
+            drawn["K"] = clip_singular_values(drawn["K"], self._singular_value_bounds(steps))
         scale = 1.0 if scheme == "paper" else 1.0 / math.sqrt(self.dim)
-        return self.controls(**drawn, W=scale * rng.standard_normal(shapes["W"]))
+        return self.controls(**drawn, W=scale * rng.standard_normal((self.n_outputs, self.dim)))
+
+    def _singular_value_bounds(self, h: FloatArray) -> FloatArray:
+        """Return for each set of controls the largest singular value of K with which these steps expand no distance."""
+        return singular_value_bounds(self.tableau, self.activation, self.layer_sets, h)
 
     def controls(self, **parts: ArrayLike | None) -> Controls:
         """Return controls with copies of these values; by default a part is 0, and the steps are T/N.
@@ -426,15 +435,6 @@ class Architecture:
                 f"h sums to {total} but must sum to the horizon {self.horizon}; ocdl.project_simplex moves it there"
             )
         return project_simplex(h, self.horizon)
-
-
-def method_of(tableau: str | Tableau) -> Tableau:
-    """Return the method of this name, or the method itself."""
-    if isinstance(tableau, str):
-        tableau = Tableau.named(tableau)
-    if not isinstance(tableau, Tableau):
-        raise TypeError(f"tableau must be a name or a Tableau, got {type(tableau).__name__}")
-    return tableau
 
 
 def float_dtype(dtype: DTypeLike) -> np.dtype[Any]:

@@ -173,10 +173,7 @@ def _validate(
     array: Any, shape: tuple[int, ...], name: str, meaning: str, missing: NDArray[np.bool_] | None = None
 ) -> FloatArray:
     """Return such numbers, with 0 where they are missing."""
-    try:
-        numbers = np.asarray(array)
-    except ValueError as error:
-        raise ValueError(f"{name} must be an array of real numbers, got a ragged sequence") from error
+    numbers = validation.to_array(array, name)
     if numbers.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be real numbers, got dtype {numbers.dtype}")
     if numbers.shape != shape:

@@ -68,7 +68,7 @@ class InitialStates:
         if self.continuity_weight is None:
             return
         validation.positive(self.continuity_weight, "continuity_weight")
-        object.__setattr__(self, "next_window", _checked_windows(self.next_window))
+        object.__setattr__(self, "next_window", _validate_windows(self.next_window))
 
     def _windows(self, n_samples: int) -> list[int]:
         """Return the following window of each sample; none where no window follows any other."""
@@ -90,7 +90,7 @@ class InitialStates:
         }
 
 
-def _checked_windows(given: Any) -> NDArray[np.int64]:
+def _validate_windows(given: Any) -> NDArray[np.int64]:
     array = np.asarray(given)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise TypeError(

@@ -63,6 +63,16 @@ def split_inputs(net: Architecture, rows: FloatArray) -> tuple[FloatArray, Float
     return np.ascontiguousarray(X), inputs.reshape(len(rows), *net._input_shape)
 
 
+def refine_inputs(net: Architecture, inputs: FloatArray, factor: int) -> FloatArray:
+    """Return what the layers of a network take when each becomes `factor` layers of the same length."""
+    if net.input_hold == "zero":
+        return np.repeat(inputs, factor, axis=1)
+    fractions = np.arange(factor)[:, None] / factor
+    inside = inputs[:, :-1, None] + fractions * np.diff(inputs, axis=1)[:, :, None]
+    refined: FloatArray = np.concatenate([inside.reshape(len(inputs), -1, net.n_inputs), inputs[:, -1:]], axis=1)
+    return refined
+
+
 def gradient_of_rows(net: Architecture, vector: FloatArray, rows: FloatArray | None) -> Controls:
     """Return a gradient by the controls, and as its X and inputs that by the rows of samples."""
     return Controls(net._layout, vector, *(() if rows is None else split_inputs(net, rows)))

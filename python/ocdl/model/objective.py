@@ -17,7 +17,7 @@ from ocdl.base.validation import FloatArray
 from ocdl.model.custom_loss import CallbackLoss, LossOnSamples
 from ocdl.model.losses import ALIASES, LOSSES, CustomLoss, Loss, Squared
 from ocdl.model.observations import Observations
-from ocdl.model.penalties import GroupL1, Penalty, penalties_to_list, validate_penalties
+from ocdl.model.penalties import GroupL1, Kinetic, Penalty, penalties_to_list, validate_penalties
 
 __all__ = ["Objective"]
 
@@ -44,7 +44,7 @@ class Objective:
     reduction : {"mean", "sum"}
         How the losses of the samples are combined; with sample weights the mean divides by their sum.
     penalties : Penalty or sequence of Penalty, optional
-        The penalties R(u) that are added: `Tikhonov`, `L1`, `GroupL1`, `TimeSmoothness`, `EvenSteps`.
+        The penalties R(u) that are added: `Tikhonov`, `L1`, `GroupL1`, `TimeSmoothness`, `EvenSteps`, `Kinetic`.
 
     Attributes
     ----------
@@ -95,6 +95,8 @@ class Objective:
         object.__setattr__(self, "loss", resolved.name if isinstance(loss, str) else loss)
         object.__setattr__(self, "reduction", validation.choice(reduction, "reduction", ("mean", "sum")))
         object.__setattr__(self, "penalties", validate_penalties(penalties))
+        if resolved.is_custom and any(isinstance(penalty, Kinetic) for penalty in self.penalties):
+            raise ValueError(f"penalties: Kinetic needs a loss of ocdl, got the custom loss {resolved.name}")
 
     def output_grad(self, outputs: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> FloatArray:
         """Return the derivative of the losses by the outputs, (samples, outputs), weighted and reduced.

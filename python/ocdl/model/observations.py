@@ -20,6 +20,7 @@ __all__ = ["Observations"]
 
 TOLERANCE = 1e-9  # of the horizon: times that differ by less are equal
 FLOAT64 = np.dtype(np.float64)
+NO_FIT = (None, None, b"", None)  # of a network, a loss and steps
 
 
 @known_keywords({"t": "times", "ts": "times", "y": "values", "ys": "values"})
@@ -97,6 +98,7 @@ class Observations:
         object.__setattr__(self, "times", _read_only(clock))
         object.__setattr__(self, "values", _read_only(given))
         object.__setattr__(self, "_prepared", {})
+        object.__setattr__(self, "_last_fit", NO_FIT)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -128,7 +130,15 @@ class Observations:
         if not loss.is_custom and targets.smallest < loss.minimum_target:
             raise ValueError(f"y observes {targets.smallest}; this loss takes targets from {loss.minimum_target:g} on")
         require_times(net, self.times, h)
+        if h is not None:
+            object.__setattr__(self, "_last_fit", (net, loss, h.tobytes(), targets))
         return targets
+
+    def _targets_if_known(self, net: Architecture, loss: Loss, h: FloatArray, X: Any) -> Observations | ObservedTargets:
+        """Return the targets if nothing has changed since they were checked last, else the observations themselves."""
+        checked_net, checked_loss, steps, targets = self.__dict__["_last_fit"]
+        is_known = checked_net is net and checked_loss is loss and steps == h.tobytes()
+        return targets if is_known and getattr(X, "shape", ())[:1] == (len(self),) else self
 
     @property
     def _cache(self) -> dict[np.dtype[Any], ObservedTargets]:
@@ -155,7 +165,7 @@ class Observations:
         return {"times": self.times, "values": self.values}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _prepared={})
+        self.__dict__.update(state, _prepared={}, _last_fit=NO_FIT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +211,7 @@ class ObservedTargets:
         return b"own" if self.shared_times is None else self.shared_times.tobytes()
 
 
-def validated_targets(net: Architecture, loss: Loss, y: Any, samples: int, h: FloatArray | None = None) -> Any:
+def validate_targets(net: Architecture, loss: Loss, y: Any, samples: int, h: FloatArray | None = None) -> Any:
     """Return the targets of so many samples as the loss takes them, for the steps h; None: those of the horizon."""
     if isinstance(y, Observations):
         return y._targets(net, loss, samples, h)
@@ -230,9 +240,8 @@ def require_times(net: Architecture, times: FloatArray, h: FloatArray | None) ->
     if net.time_steps != "fixed" or not net.residual:
         if last > net.n_layers or not np.array_equal(times, np.round(times)):
             why = "the steps are learned" if net.residual else "there are no time steps"
-            raise ValueError(
-                f"times must be the numbers of layers, 0 to {net.n_layers}, where {why}, got {_first_wrong(net, times)}"
-            )
+            wrong = _find_invalid_time(net, times)
+            raise ValueError(f"times must be the numbers of layers, 0 to {net.n_layers}, where {why}, got {wrong}")
         return
     steps = np.full(net.n_layers, net.horizon / net.n_layers) if h is None else h
     lowest = int(np.argmin(steps))
@@ -243,7 +252,7 @@ def require_times(net: Architecture, times: FloatArray, h: FloatArray | None) ->
         raise ValueError(f"times must lie between 0 and the horizon {end:g}, got {last}")
 
 
-def _first_wrong(net: Architecture, times: FloatArray) -> float:
+def _find_invalid_time(net: Architecture, times: FloatArray) -> float:
     wrong = (times > net.n_layers) | (times != np.round(times))
     return float(times[wrong].flat[0])
 

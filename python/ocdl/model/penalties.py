@@ -10,7 +10,7 @@ from ocdl import _core
 from ocdl.base import validation
 from ocdl.model.controls import Part
 
-__all__ = ["L1", "EvenSteps", "GroupL1", "Penalty", "Tikhonov", "TimeSmoothness"]
+__all__ = ["L1", "EvenSteps", "GroupL1", "Kinetic", "Penalty", "Tikhonov", "TimeSmoothness"]
 
 _NONSMOOTH = _core.penalties()  # by name
 
@@ -50,7 +50,9 @@ class Penalty:
         cls.is_nonsmooth = _NONSMOOTH[cls.name]
 
     def __init__(self) -> None:
-        raise TypeError("Penalty is a base class: create one of Tikhonov, L1, GroupL1, TimeSmoothness and EvenSteps")
+        raise TypeError(
+            "Penalty is a base class: create one of Tikhonov, L1, GroupL1, TimeSmoothness, EvenSteps and Kinetic"
+        )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weight", validation.not_negative(self.weight, "weight"))
@@ -63,9 +65,8 @@ class Penalty:
 
 
 def _validate_names(parts: Any) -> tuple[str, ...]:
-    if isinstance(parts, (str, bytes)) or not isinstance(parts, Iterable):
-        raise TypeError(f"parts must be a collection of names, as in ('K', 'W'), got {validation.format_value(parts)}")
-    names = tuple(validation.text(part, "a name in parts") for part in parts)
+    collection = validation.collection_of_names(parts, "parts", ("K", "W"))
+    names = tuple(validation.text(part, "a name in parts") for part in collection)
     if not names:
         raise ValueError("parts must name at least one part of the controls")
     return tuple(dict.fromkeys(names))
@@ -260,7 +261,42 @@ class EvenSteps(Penalty):
     weight: float
 
 
-PENALTIES: dict[str, type[Penalty]] = {kind.name: kind for kind in (Tikhonov, L1, GroupL1, TimeSmoothness, EvenSteps)}
+@dataclass(frozen=True, repr=False)
+class Kinetic(Penalty):
+    """The kinetic energy of the samples, ``weight * sum_j |h[j]| sum_i b[i] |k_i|^2``, with the stage values k_i.
+
+    It is a running cost: the flow moves the samples no farther and no faster than the loss requires. Samples count
+    with their weights, and are averaged or added up as the losses are. Products with the Hessian contain it,
+    Gauss-Newton products do not.
+
+    Parameters
+    ----------
+    weight : float
+        Not negative.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `weight` is not a finite number, or negative. Networks raise it if they are feed-forward, or their tableau
+        has a negative weight b[i], so that the energy has no lower bound; so do custom losses.
+
+    Examples
+    --------
+    >>> import ocdl
+    >>> net = ocdl.Network(1, 4, activation="identity")
+    >>> u = net.controls(b=[[3.0]] * 4)  # y' = 3 for a time of 1
+    >>> energy = ocdl.Objective("squared_error", penalties=ocdl.Kinetic(0.1))
+    >>> round(net.value(u, [[0.0]], [0.0], energy), 12)
+    0.9
+    """
+
+    name = "kinetic"
+    weight: float
+
+
+PENALTIES: dict[str, type[Penalty]] = {
+    kind.name: kind for kind in (Tikhonov, L1, GroupL1, TimeSmoothness, EvenSteps, Kinetic)
+}
 
 
 def validate_penalties(penalties: Penalty | Iterable[Penalty] | None) -> tuple[Penalty, ...]:

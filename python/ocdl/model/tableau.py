@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ocdl import _core
 from ocdl.base import markup, validation
 
-__all__ = ["Tableau", "tableaux"]
+__all__ = ["Tableau", "method_of", "tableaux"]
 
 ALIASES = {
     "ResNet/Euler": "euler",  # the paper's name; "Improved Euler" is spelled like ours
@@ -29,6 +30,12 @@ ALIASES = {
     "dopri5": "dormand_prince",
     "backward_euler": "implicit_euler",
     "crank_nicolson": "trapezoidal",
+}
+
+# Second weights of named methods, whose order is lower by one.
+EMBEDDED_WEIGHTS = {
+    "improved_euler": (1.0, 0.0),
+    "dormand_prince": (5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40),
 }
 
 LARGEST_DENOMINATOR = 100_000  # of a coefficient that is written as a fraction
@@ -52,6 +59,9 @@ class Tableau:
         Weights; they sum to 1.
     c : array_like of shape (s,), optional
         Abscissae; by default the row sums of `A`.
+    b_embedded : array_like of shape (s,), optional
+        Second weights, which sum to 1: the difference of both steps estimates the error of a step. Named methods that
+        have them are "improved_euler" and "dormand_prince".
     name : str, optional
         The name of the method. An empty name counts as none.
 
@@ -59,6 +69,8 @@ class Tableau:
     ----------
     A, b, c : ndarray of float64
         The coefficients, read-only.
+    b_embedded : ndarray of float64 or None
+        The second weights, read-only, if there are any.
     name : str or None
         The name, if there is one.
     stages : int
@@ -68,13 +80,15 @@ class Tableau:
         of a higher order report 6.
     is_explicit : bool
         Whether `A` is strictly lower triangular.
+    contractivity_radius : float
+        How long steps may be that expand no distance, derived from `A` and `b`.
 
     Raises
     ------
     TypeError
         If a coefficient is not a real number or `name` not a string.
     ValueError
-        If a shape does not fit, a coefficient is not finite or `b` does not sum to 1.
+        If a shape does not fit, a coefficient is not finite, or `b` or `b_embedded` do not sum to 1.
 
     See Also
     --------
@@ -97,11 +111,20 @@ class Tableau:
     [0.333333, 1.0]
     """
 
-    __slots__ = ("_core_tableau",)
+    __slots__ = ("_b_embedded", "_core_tableau")
 
     _core_tableau: _core.Tableau
+    _b_embedded: tuple[float, ...] | None
 
-    def __init__(self, A: ArrayLike, b: ArrayLike, c: ArrayLike | None = None, *, name: str | None = None) -> None:
+    def __init__(
+        self,
+        A: ArrayLike,
+        b: ArrayLike,
+        c: ArrayLike | None = None,
+        *,
+        b_embedded: ArrayLike | None = None,
+        name: str | None = None,
+    ) -> None:
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name must be a string or None, got {type(name).__name__}")
         validation.text(name or "", "name")
@@ -112,11 +135,20 @@ class Tableau:
             name or "",
         )
         object.__setattr__(self, "_core_tableau", core_tableau)
+        object.__setattr__(self, "_b_embedded", None if b_embedded is None else self._validate_weights(b_embedded))
+
+    def _validate_weights(self, b_embedded: ArrayLike) -> tuple[float, ...]:
+        weights = _coefficients(b_embedded, "b_embedded", ndim=1)
+        if len(weights) != self.stages:
+            raise ValueError(f"b_embedded must have {self.stages} entries, one for each stage, got {len(weights)}")
+        _core.Tableau(self.A, weights, self.c, "")  # raises unless they are finite and sum to 1
+        return tuple(weights.tolist())
 
     @classmethod
-    def _wrap(cls, core_tableau: _core.Tableau) -> Self:
+    def _wrap(cls, core_tableau: _core.Tableau, b_embedded: tuple[float, ...] | None = None) -> Self:
         tableau = cls.__new__(cls)
         object.__setattr__(tableau, "_core_tableau", core_tableau)
+        object.__setattr__(tableau, "_b_embedded", b_embedded)
         return tableau
 
     @classmethod
@@ -150,7 +182,8 @@ class Tableau:
         'kutta4'
         """
         text = validation.text(name, "name")
-        return cls._wrap(_core.Tableau.named(validation.choice(text, "the name of a tableau", tableaux(), ALIASES)))
+        known = validation.choice(text, "the name of a tableau", tableaux(), ALIASES)
+        return cls._wrap(_core.Tableau.named(known), EMBEDDED_WEIGHTS.get(known))
 
     @property
     def A(self) -> NDArray[np.float64]:
@@ -187,6 +220,22 @@ class Tableau:
         [0.0, 0.5]
         """
         return self._core_tableau.c
+
+    @property
+    def b_embedded(self) -> NDArray[np.float64] | None:
+        """The second weights, (stages,), read-only, or None.
+
+        Examples
+        --------
+        >>> from ocdl import Tableau
+        >>> Tableau.named("improved_euler").b_embedded.tolist()
+        [1.0, 0.0]
+        """
+        if self._b_embedded is None:
+            return None
+        weights = np.array(self._b_embedded)
+        weights.flags.writeable = False
+        return weights
 
     @property
     def name(self) -> str | None:
@@ -237,6 +286,30 @@ class Tableau:
         (True, False)
         """
         return self._core_tableau.is_explicit
+
+    @property
+    def contractivity_radius(self) -> float:
+        """The radius r of the disc in which steps expand no distance (Dahlquist and Jeltsch 1979).
+
+        A step of size h of a field with ``<f(y) - f(z), y - z> <= -rho |f(y) - f(z)|^2`` expands no distance where
+        ``h <= 2 r rho``: of the field "gradient", where ``h L |K|_2^2 <= 2 r`` with the largest slope L of its
+        activation. With ``Q = diag(b) A + A^T diag(b) - b b^T`` it is ``-1 / lambda`` for the smallest eigenvalue
+        lambda of ``diag(b)^(-1/2) Q diag(b)^(-1/2)``: infinite where Q is positive semidefinite, 0 where the weight of
+        a stage that counts is not positive.
+
+        Examples
+        --------
+        >>> from ocdl import Tableau
+        >>> [round(Tableau.named(name).contractivity_radius, 4) for name in ("euler", "rk38", "implicit_midpoint")]
+        [1.0, 0.4641, inf]
+        """
+        live = _live_stages(self.A, self.b)
+        A, b = self.A[np.ix_(live, live)], self.b[live]
+        if b.min() <= 0:
+            return 0.0
+        Q = b[:, None] * A + (b[:, None] * A).T - np.outer(b, b)
+        smallest = float(np.linalg.eigvalsh(Q / np.sqrt(np.outer(b, b))).min())
+        return math.inf if smallest >= -1e-13 else -1 / smallest
 
     def adjoint(self) -> Self:
         """The partner with which this method forms a symplectic pair.
@@ -291,7 +364,7 @@ class Tableau:
         return hash((*self.A.flat, *self.b, *self.c))
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[NDArray[np.float64], ...]]:
-        return partial(type(self), name=self.name), (self.A, self.b, self.c)
+        return partial(type(self), b_embedded=self.b_embedded, name=self.name), (self.A, self.b, self.c)
 
     def __setattr__(self, attribute: str, value: object) -> NoReturn:
         raise AttributeError(f"a Tableau is immutable: cannot assign {attribute!r}; build a new Tableau instead")
@@ -314,6 +387,23 @@ def tableaux() -> list[str]:
     ['euler', 'improved_euler', 'kutta3', 'kutta4']
     """
     return _core.tableau_names()
+
+
+def method_of(tableau: str | Tableau) -> Tableau:
+    """Return the method of this name, or the method itself."""
+    if isinstance(tableau, str):
+        tableau = Tableau.named(tableau)
+    if not isinstance(tableau, Tableau):
+        raise TypeError(f"tableau must be a name or a Tableau, got {type(tableau).__name__}")
+    return tableau
+
+
+def _live_stages(A: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the stages that the step depends on."""
+    live = b != 0
+    for _ in range(len(b)):
+        live |= (A[live] != 0).any(axis=0)
+    return np.flatnonzero(live)
 
 
 def _fraction(coefficient: float) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ocdl.analysis import certificate, lipschitz, second_order
+from ocdl.analysis import adaptation, certificate, lipschitz, local_error, second_order
+from ocdl.analysis import certified_radius as certified_radii
 from ocdl.analysis import scipy_objective as scipy_objectives
 from ocdl.analysis import sensitivity as sensitivities
 from ocdl.analysis import stability as stabilities
@@ -44,14 +45,16 @@ class Network(Flow):
         roundoff, sample by sample; where that fails, FloatingPointError names the sample and the layer.
     residual : bool
         False gives the feed-forward network ``y[j+1] = f(y[j], u[j])``, which has neither tableau nor steps.
-    field : {"dense", "antisymmetric", "hamiltonian", "mlp", "polynomial"}
+    field : {"dense", "antisymmetric", "hamiltonian", "mlp", "polynomial", "gradient"}
         The vector field: ``sigma(K y + b)``; ``sigma((K - K^T) y + b)``, whose Jacobian has imaginary eigenvalues only,
         if sigma increases; or ``J K^T sigma(K y + b)`` with ``J = [[0, I], [-I, 0]]``, which conserves
         ``H(y) = sum Phi(K y + b)``, Phi' = sigma, and needs a state of even dimension; ``V sigma(K y + b) + A y + c``
-        with `width` hidden units; or ``C phi(y)`` with all monomials phi of total degree at most `degree`, in graded
-        lexicographic order: 1, y_0, y_1, ..., y_0^2, y_0 y_1, ... It has no activation.
+        with `width` hidden units; ``C phi(y)`` with all monomials phi of total degree at most `degree`, in graded
+        lexicographic order: 1, y_0, y_1, ..., y_0^2, y_0 y_1, ..., without an activation; or the gradient field
+        ``-K^T sigma(K y + b)``, which lowers ``sum Phi(K y + b)``.
     width : int or None
-        The hidden units of the field "mlp", which needs it: the rows of K. None for all other fields.
+        The hidden units of the field "mlp", which needs it: the rows of K. The fields "hamiltonian" and "gradient" have
+        as many as the state has components unless it is given. None for all other fields.
     degree : int or None
         The degree of the field "polynomial", which needs it, at most 10,000 monomials. None for all other fields.
     activation : {"tanh", "sigmoid", "softplus", "relu", "leaky_relu", "sin", "identity"}
@@ -76,13 +79,18 @@ class Network(Flow):
     input_hold : {"linear", "zero"}
         How inputs go on within a layer: from those of layer j to those of layer j + 1, or constant. `inputs` has the
         shape (samples, layers + 1, n_inputs) or (samples, layers, n_inputs).
+    nonexpansive : bool
+        Whether training keeps every layer from expanding distances: the singular values of K stay at most
+        ``sqrt(2 r / (L h))`` with the `Tableau.contractivity_radius` r and the largest slope L of sigma. So
+        perturbations of a sample do not grow, and `certified_radius` is large. It needs the field "gradient", fixed
+        steps, an activation that increases and a tableau with r > 0.
     dtype : {"float64", "float32"}
         The number type of controls, data and results.
 
     Attributes
     ----------
     n_features, n_layers, n_outputs, augment, n_inputs : int
-    residual, stage_controls : bool
+    residual, stage_controls, nonexpansive : bool
     control_intervals : int, tuple of int or None
     field, activation, time_steps, input_hold : str
     width, degree : int or None
@@ -131,6 +139,12 @@ class Network(Flow):
     >>> net = ocdl.Network(2, 10, control_intervals=5)
     >>> net.init(random_state=0).K.shape, net.layer_sets
     ((5, 2, 2), (0, 0, 1, 1, 2, 2, 3, 3, 4, 4))
+
+    Layers that expand no distance:
+
+    >>> net = ocdl.Network(2, 10, field="gradient", width=8, augment=2, nonexpansive=True)
+    >>> bool(net.lipschitz_bound(net.init(random_state=0)) <= 1)
+    True
     """
 
     if not TYPE_CHECKING:  # so that a type checker sees that other attributes do not exist
@@ -145,12 +159,15 @@ class Network(Flow):
     saving = pruning.saving
     refine = refinement.refine
     resample = refinement.resample
+    adapt = adaptation.adapt
 
     certify = certificate.certify
     stability = stabilities.stability
     sensitivity = sensitivities.sensitivity
     minimal_perturbation = sensitivities.minimal_perturbation
     lipschitz_bound = lipschitz.lipschitz_bound
+    certified_radius = certified_radii.certified_radius
+    local_errors = local_error.local_errors
     hessian_product = second_order.hessian_product
     gauss_newton_product = second_order.gauss_newton_product
     hamiltonian_hessian = second_order.hamiltonian_hessian

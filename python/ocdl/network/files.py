@@ -118,13 +118,15 @@ def network_to_dict(net: Network) -> dict[str, Any]:
         arguments["control_intervals"] = list(net.layer_sets)
     if not net.n_inputs:
         del arguments["n_inputs"], arguments["input_hold"]
+    if not net.nonexpansive:
+        del arguments["nonexpansive"]
     return {name: value for name, value in arguments.items() if name not in FIELD_OPTIONS or value is not None}
 
 
 def network_from_dict(d: object) -> Network:
     """Return the network of `network_to_dict`, or raise a ValueError that says what is wrong; allocates no controls."""
     names = [field.name for field in dataclasses.fields(Architecture) if field.init]
-    for optional in ("control_intervals", "n_inputs", "input_hold", *FIELD_OPTIONS):
+    for optional in ("control_intervals", "n_inputs", "input_hold", "nonexpansive", *FIELD_OPTIONS):
         if not isinstance(d, dict) or optional not in d:
             names.remove(optional)
     arguments = require_keys(d, "the network", names)
@@ -139,21 +141,24 @@ def network_from_dict(d: object) -> Network:
 
 
 def tableau_to_dict(tableau: Tableau) -> dict[str, Any]:
-    """Return the name and the coefficients of a method, for JSON."""
-    return {"name": tableau.name} | {part: getattr(tableau, part).tolist() for part in ("A", "b", "c")}
+    """Return the name and the coefficients of a method, for JSON; second weights where it has some."""
+    parts = [part for part in ("A", "b", "c", "b_embedded") if getattr(tableau, part) is not None]
+    return {"name": tableau.name} | {part: getattr(tableau, part).tolist() for part in parts}
 
 
 def tableau_from_dict(d: object) -> Tableau:
     """Return the method of `tableau_to_dict`; ValueError or TypeError where it is none."""
-    tableau = require_keys(d, "the tableau", ("name", "A", "b", "c"))
+    optional = ("b_embedded",) if isinstance(d, dict) and "b_embedded" in d else ()
+    tableau = require_keys(d, "the tableau", ("name", "A", "b", "c", *optional))
     A = tableau["A"]
     if not isinstance(A, list):
         raise ValueError(f"the tableau's A must be a list of lists, got {type(A).__name__}")
     # NumPy would make room for the longest text in every entry.
-    for name, row in [("b", tableau["b"]), ("c", tableau["c"]), *((f"A[{i}]", row) for i, row in enumerate(A))]:
+    vectors = [(name, tableau[name]) for name in ("b", "c", *optional)]
+    for name, row in [*vectors, *((f"A[{i}]", row) for i, row in enumerate(A))]:
         if not isinstance(row, list) or not all(type(entry) in (int, float) for entry in row):
             raise ValueError(f"the tableau's {name} must be a list of numbers, got {row!r:.80}")
-    return Tableau(A, tableau["b"], tableau["c"], name=tableau["name"])
+    return Tableau(A, tableau["b"], tableau["c"], b_embedded=tableau.get("b_embedded"), name=tableau["name"])
 
 
 def controls_to_arrays(net: Network, u: Controls, name: str = "u") -> Arrays:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from matplotlib.axes import Axes
-from matplotlib.contour import QuadContourSet
-from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation
 from ocdl.base.names import pluralise
+from ocdl.base.validation import FloatArray
 from ocdl.plot._axes import add_legend, get_axes
 from ocdl.plot._fit import Fit, draw_fit, is_regression
 from ocdl.plot._model import resolve_model
 from ocdl.plot._plane import Plane, Window, validate_features
-from ocdl.plot._scene import Scene, draw_background, draw_points
+from ocdl.plot._scene import Scene, draw_scene
 
 
 def prediction(
@@ -81,16 +80,14 @@ def prediction(
     window = Window.from_points(positions)
     flow.probabilities(X)  # refuses data that do not fit, before a figure is created
     ax = get_axes(ax)
-    background: AxesImage | None = None
-    boundary: list[QuadContourSet] = []
-    if plane.dim <= 2:
-        background, boundary = draw_background(
-            ax, window, lambda pixels: flow.probabilities(plane.points(pixels)), flow.classes, resolution
-        )
-    points = draw_points(ax, positions, numbers, flow.classes)
-    window.apply(ax)
+
+    def probabilities(pixels: FloatArray) -> FloatArray:
+        return flow.probabilities(plane.points(pixels))
+
+    is_drawn = plane.dim <= 2
+    scene = draw_scene(ax, window, positions, numbers, flow.classes, probabilities, resolution if is_drawn else None)
     plane.label(ax)
     reason = f"{plane.note}\nno background: the classifier takes {pluralise(plane.dim, 'feature')}"
-    ax.set_title(reason if background is None else "", fontsize="small")
+    ax.set_title("" if is_drawn else reason, fontsize="small")
     add_legend(ax, legend)
-    return Scene(ax, points, background, boundary)
+    return scene

@@ -60,6 +60,25 @@ class Scene(NamedTuple):
         return f"<Scene: {count:,} points of {len(self.points)} classes>"
 
 
+def draw_scene(
+    ax: Axes,
+    window: Window,
+    positions: FloatArray,
+    numbers: LabelArray,
+    classes: Classes,
+    probabilities: Callable[[FloatArray], FloatArray],
+    resolution: int | None,
+) -> Scene:
+    """Draw points, over the probabilities of the classes if a resolution is given."""
+    background: AxesImage | None = None
+    boundary: list[QuadContourSet] = []
+    if resolution is not None:
+        background, boundary = _draw_background(ax, window, probabilities, classes, resolution)
+    points = draw_points(ax, positions, numbers, classes)
+    window.apply(ax)
+    return Scene(ax, points, background, boundary)
+
+
 def draw_points(ax: Axes, positions: FloatArray, numbers: LabelArray, classes: Classes) -> list[PathCollection]:
     """Draw points of shape (samples, 2), each class with its colour and marker."""
     fig = ax.get_figure(root=True)
@@ -114,7 +133,7 @@ class _InterleavedPoints(PathCollection):
             points.stale = False
 
 
-def draw_background(
+def _draw_background(
     ax: Axes, window: Window, probabilities: Callable[[FloatArray], FloatArray], classes: Classes, resolution: int
 ) -> tuple[AxesImage, list[QuadContourSet]]:
     """Draw the probabilities, (pixels, classes) of the pixels' coordinates, fading to white where nothing is sure."""

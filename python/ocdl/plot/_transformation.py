@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from matplotlib.axes import Axes
-from matplotlib.contour import QuadContourSet
-from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
 from ocdl.base import validation
@@ -12,7 +10,7 @@ from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.plot._axes import add_legend, get_axes
 from ocdl.plot._model import TrainedFlow, resolve_model
 from ocdl.plot._plane import Plane, Window
-from ocdl.plot._scene import Scene, draw_background, draw_points
+from ocdl.plot._scene import Scene, draw_scene
 
 
 def transformation(
@@ -79,12 +77,8 @@ def draw_states(
     resolution: int | None,
 ) -> Scene:
     """Draw states of shape (samples, dim), over the linear classifier if a resolution is given."""
-    background: AxesImage | None = None
-    boundary: list[QuadContourSet] = []
-    if resolution is not None:
-        background, boundary = draw_background(
-            ax, window, lambda pixels: flow.plane_probabilities(pixels, plane), flow.classes, resolution
-        )
-    points = draw_points(ax, plane.coordinates(states), numbers, flow.classes)
-    window.apply(ax)
-    return Scene(ax, points, background, boundary)
+
+    def probabilities(pixels: FloatArray) -> FloatArray:
+        return flow.plane_probabilities(pixels, plane)
+
+    return draw_scene(ax, window, plane.coordinates(states), numbers, flow.classes, probabilities, resolution)

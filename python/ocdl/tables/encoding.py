@@ -53,7 +53,7 @@ class Encoding:
     features : tuple of Feature
     width : int
         The number of columns of the table that it was fitted to, including the target and those left out.
-    named : bool
+    has_names : bool
         Whether its columns have names.
     target : Target or None
     imputer : SimpleImputer or None

@@ -52,10 +52,10 @@ class TableFrame:
         The number of columns of the whole table.
     source : str
         How messages begin: the name of the file and a colon; empty for a table from memory.
-    named : bool
+    has_names : bool
         Whether the columns have names in the table, or numbers only.
     unnamed : collection of str
-        Columns of a named table without a name.
+        Columns that have none, in a table with names.
     decimal : {".", ","}
         The decimal mark of numbers that are still text.
     first_row : int

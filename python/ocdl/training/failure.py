@@ -19,10 +19,8 @@ from ocdl.training.session import Session
 FINAL = (Status.INTERRUPTED, Status.NOT_FINITE, Status.STAGES, Status.EARLY_STOPPING)  # no criterion changes these
 ROUNDOFF = 1e-6  # of the loss: a rise by less is no failure
 VANISHED = 1e-6  # norm of a gradient by the outputs
-STILL_FALLING = 0.9  # of the loss a tenth of the iterations ago
-SETTLED = 0.05  # of the whole fall of the loss
+SETTLED = 0.05  # of the whole fall of the loss: less in the last iterations is no reason to go on
 STEEP = 0.01  # norm of the gradient: less is nearly a minimum
-NEGLIGIBLE = 0.03  # of the first loss: a further fall is not worth a warning
 ROSE_AGAIN = 1.25  # times the lowest loss
 MIN_ITERATIONS = 10  # of which a mean is taken
 PROBED_ROWS = 1000
@@ -73,10 +71,9 @@ def diagnose(evidence: Evidence) -> Diagnosis:
     - DIVERGED: the last loss is above the first one by more than roundoff.
     - At the iteration limit a training is unfinished if outputs that are 0 for every sample have a lower loss;
     - or if the loss is above 1.25 times the lowest one of the history;
-    - or if it is still falling: in the last tenth of the iterations (at least 10) by more than a tenth of itself, or
-      by more than 5 % of the whole fall while the norm of the gradient is above 0.01. With batches the means over so
-      many iterations are compared, and less than twice their standard error does not count. Neither does a loss below
-      3 % of the first one.
+    - or if it is still falling: in the last tenth of the iterations (at least 10) by more than 5 % of the whole fall,
+      while the norm of the gradient is above 0.01. With batches the means over so many iterations are compared, and
+      less than twice their standard error does not count.
     """
     status = evidence.status
     if status not in FINAL:
@@ -110,9 +107,8 @@ def _recent_fall(evidence: Evidence) -> str:
     spans = (loss[:last], loss[-2 * last : -last], loss[-last:]) if on_batches else (loss[0], loss[-1 - last], loss[-1])
     first, before, now = (float(np.mean(span)) for span in spans)
     chance = 2.0 * math.sqrt(sum(float(np.var(span)) for span in spans[1:]) / last)
-    is_steep = evidence.history.gradient_norm[-1] > STEEP
-    is_falling = now < STILL_FALLING * before or (is_steep and before - now > SETTLED * (first - now))
-    if before - now <= chance or now <= NEGLIGIBLE * max(first, evidence.first_loss) or not is_falling:
+    is_falling = evidence.history.gradient_norm[-1] > STEEP and before - now > SETTLED * (first - now)
+    if before - now <= chance or not is_falling:
         return ""
     return f"in the last {last} of them the loss fell from {before:.6g} to {now:.6g}"
 

@@ -192,7 +192,13 @@ def train(
         if any(isinstance(method, NewtonCG) for method, _ in stages):
             objective._require_second_derivatives()
             _require_smooth(objective)
+            if net.nonexpansive:
+                raise ValueError(
+                    "NewtonCG takes no network with nonexpansive=True, whose matrices are projected: choose LBFGS, "
+                    "Adam, Backtracking, Armijo or GradientDescent"
+                )
         _require_no_l1_on_simplex(problem)
+        _require_no_l1_on_projected(problem)
         patience = None if held_out is None else held_out.patience
         settings = {"max_iter": max_iter, "eval_every": str(schedule), "patience": patience}
         ranks.require_agreement(lambda: describe_arguments(problem, vector, optimiser) | settings)
@@ -246,6 +252,15 @@ def _require_no_l1_on_simplex(problem: Problem) -> None:
                 f"{term} has no effect: time_steps='simplex' keeps the sum of the steps at the horizon; "
                 "leave 'h' out of parts, or freeze it"
             )
+
+
+def _require_no_l1_on_projected(problem: Problem) -> None:
+    """Raise if a nonsmooth penalty acts on matrices that are projected."""
+    if not problem.net.nonexpansive or "K" in problem.frozen:
+        return
+    for term in problem.objective._nonsmooth_penalties:
+        if term.parts is None or "K" in term.parts:
+            raise ValueError(f"{term} acts on K, which nonexpansive=True projects: name other parts, as in ('W',)")
 
 
 def require_memory(net: Network, samples: int, methods: Sequence[Optimiser], n_variables: int | None = None) -> None:

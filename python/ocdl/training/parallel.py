@@ -58,10 +58,10 @@ def _run_in_processes(
 
 
 def _run_named(name: Name, run: Callable[[ShouldStop], Outcome]) -> tuple[Name, Outcome]:
-    return name, _run_on_one_thread(run, _never)
+    return name, _run_on_one_thread(run, _never_stop)
 
 
-def _never() -> bool:
+def _never_stop() -> bool:
     return False
 
 

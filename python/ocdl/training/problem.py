@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ocdl import _core
@@ -19,6 +20,7 @@ from ocdl.data.row_source import Rows, is_source
 from ocdl.data.source_data import SourceData
 from ocdl.data.window_data import WindowData
 from ocdl.distributed.ranks import Ranks
+from ocdl.model.controls import Controls
 from ocdl.model.initial_states import InitialStates
 from ocdl.model.objective import Objective
 from ocdl.network import Network
@@ -109,6 +111,7 @@ class Problem:
                 method,
                 list(self.frozen),
                 self.net.time_steps == "simplex" and "h" not in self.frozen,
+                self._singular_value_bounds(vector),
                 self.tol,
                 self.rtol,
                 seconds,
@@ -117,6 +120,13 @@ class Problem:
         except MemoryError as error:
             size = format_bytes(optimiser._vectors * vector.nbytes)
             raise MemoryError(f"the vectors of {optimiser} need {size}, which the system refuses") from error
+
+    def _singular_value_bounds(self, vector: FloatArray) -> list[float]:
+        """Return the bound of each set of controls, of a network that expands no distance; else none."""
+        if not self.net.nonexpansive:
+            return []
+        bounds = self.net._singular_value_bounds(Controls(self.net._layout, vector[: self.net.n_controls]).h)
+        return [] if np.all(np.isinf(bounds)) else bounds.tolist()
 
 
 def _make_data(
@@ -160,8 +170,7 @@ def _make_windows(
 
 
 def _resolve_frozen_parts(net: Network, freeze: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(freeze, (str, bytes)) or not isinstance(freeze, Iterable):
-        raise TypeError(f"freeze must be a collection of names, as in ('W', 'mu'), got {checks.format_value(freeze)}")
     known = [part.name for part in net.parts]
-    names = [checks.choice(name, "freeze", known) for name in freeze]
+    collection = checks.collection_of_names(freeze, "freeze", ("W", "mu"))
+    names = [checks.choice(name, "freeze", known) for name in collection]
     return tuple(part for part in known if part in names)

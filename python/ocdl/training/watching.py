@@ -116,6 +116,9 @@ class Monitor:
 
 
 def _summary(session: Session, loss: float) -> str:
-    """Return the text of the bar: the loss, and the score of the last evaluation if it has one."""
-    score = session.evaluated[-1].score if session.evaluated else math.nan
-    return f"loss {loss:.4g}" + ("" if math.isnan(score) else f", {session.problem.objective.score_name} {score:.4g}")
+    """Return the text of the bar: the loss, and the score of the last evaluation with its iteration, if it has one."""
+    text = f"loss {loss:.4g}"
+    if session.evaluated and not math.isnan(session.evaluated[-1].score):
+        text += f", {session.problem.objective.score_name} {session.evaluated[-1].score:.4g}"
+        text += "" if session.is_evaluated else f" at iteration {session.evaluated[-1].iteration}"
+    return text

@@ -6,8 +6,8 @@ namespace ocdl {
 
 /// The logistic cross entropy of one output, the softmax cross entropy of several.
 struct CrossEntropy {
-  static constexpr LossFacts facts{"cross_entropy", TargetKind::classes,
-                                   "the logistic cross entropy of one output, the softmax one of several"};
+  static constexpr LossTraits traits{"cross_entropy", TargetKind::classes,
+                                     "the logistic cross entropy of one output, the softmax one of several"};
   static constexpr NoParameters<CrossEntropy> parameters{};
 
   template <class T>

@@ -9,7 +9,7 @@ namespace ocdl {
 struct Huber {
   double delta = 1;
 
-  static constexpr LossFacts facts{
+  static constexpr LossTraits traits{
       "huber", TargetKind::numbers,
       "with r = z - c of each output: 1/2 r^2 for |r| <= delta, delta (|r| - delta / 2) beyond"};
   static constexpr std::array<LossParameter<Huber>, 1> parameters{

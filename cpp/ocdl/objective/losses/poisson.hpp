@@ -7,7 +7,7 @@ namespace ocdl {
 /// exp(z) - c z + (c log c - c) of each output, the negative logarithm of Poisson's probability of c >= 0
 /// with the mean exp(z), up to a function of c: least, and 0, at exp(z) = c.
 struct Poisson {
-  static constexpr LossFacts facts{
+  static constexpr LossTraits traits{
       "poisson", TargetKind::numbers,
       "exp(z) - c z + c log c - c of each output, with the mean exp(z) and c >= 0", 0};
   static constexpr NoParameters<Poisson> parameters{};
@@ -37,7 +37,7 @@ struct Poisson {
   }
 
  private:
-  /// log c of targets, which nothing is differentiated by; 0 for c = 0, which is not looked at.
+  /// log c of targets, which is a constant of the derivatives; 0 for c = 0, where it is not used.
   template <class T>
   static Pack<T> log_lanes(Pack<T> c) {
     T lane[lanes<T>];

@@ -9,8 +9,8 @@ namespace ocdl {
 struct Quantile {
   double level = 0.5;
 
-  static constexpr LossFacts facts{"quantile", TargetKind::numbers,
-                                   "max(level (c - z), (level - 1) (c - z)) of each output"};
+  static constexpr LossTraits traits{"quantile", TargetKind::numbers,
+                                     "max(level (c - z), (level - 1) (c - z)) of each output"};
   static constexpr std::array<LossParameter<Quantile>, 1> parameters{
       {{"level", &Quantile::level, 0, 1, "the quantile that is predicted; 0.5: the median"}}};
 

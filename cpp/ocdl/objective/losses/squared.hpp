@@ -7,7 +7,7 @@ namespace ocdl {
 
 /// The paper's loss, 1/2 |C(z) - c|^2 with C(z) = 1/(1 + exp(-z)) on each output.
 struct Squared {
-  static constexpr LossFacts facts{
+  static constexpr LossTraits traits{
       "squared", TargetKind::classes,
       "1/2 |C(z) - c|^2 with C(z) = 1 / (1 + exp(-z)), c the label or its one-hot vector"};
   static constexpr NoParameters<Squared> parameters{};

@@ -6,7 +6,7 @@ namespace ocdl {
 
 /// 1/2 |z - c|^2.
 struct SquaredError {
-  static constexpr LossFacts facts{"squared_error", TargetKind::numbers, "1/2 |z - c|^2"};
+  static constexpr LossTraits traits{"squared_error", TargetKind::numbers, "1/2 |z - c|^2"};
   static constexpr NoParameters<SquaredError> parameters{};
 
   template <class T>

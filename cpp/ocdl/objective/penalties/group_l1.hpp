@@ -10,7 +10,7 @@ namespace ocdl {
 /// two axes of that name it is the last one, so that the groups of a matrix are its columns.
 struct AxisGroups {
   struct Block {
-    Range place;
+    Range range;
     Index outer, inner;  ///< the part is (outer, count, inner)
   };
   Index count = 0;
@@ -19,18 +19,18 @@ struct AxisGroups {
   AxisGroups(const Network& net, const PartSelection& parts, std::string_view axis) {
     for (const Part& part : net.parts) {
       if (!parts.has(part)) continue;
-      const auto found = std::find(part.axes.rbegin(), part.axes.rend(), axis);
-      if (found == part.axes.rend()) {
+      const auto match = std::find(part.axes.rbegin(), part.axes.rend(), axis);
+      if (match == part.axes.rend()) {
         if (!parts.names) continue;
         throw std::invalid_argument("the part " + part.name + " has no axis '" + std::string(axis) + "'");
       }
-      const auto at = static_cast<std::size_t>(part.axes.rend() - found) - 1;
-      const Index size = part.place.size(), length = part.shape[at];
+      const auto at = static_cast<std::size_t>(part.axes.rend() - match) - 1;
+      const Index size = part.range.size(), length = part.shape[at];
       Index inner = 1;
       for (std::size_t n = at + 1; n < part.shape.size(); ++n) inner *= part.shape[n];
       count = std::max(count, length);
       if (length != count) throw std::invalid_argument("the axes of the parts have different lengths");
-      blocks.push_back({part.place, size / (length * inner), inner});
+      blocks.push_back({part.range, size / (length * inner), inner});
     }
   }
 
@@ -39,7 +39,7 @@ struct AxisGroups {
   void for_each_entry(Index j, const F& f) const {
     for (const Block& block : blocks)
       for (Index o = 0; o < block.outer; ++o) {
-        const Index first = block.place.begin + (o * count + j) * block.inner;
+        const Index first = block.range.begin + (o * count + j) * block.inner;
         for (Index n = first; n < first + block.inner; ++n) f(n);
       }
   }

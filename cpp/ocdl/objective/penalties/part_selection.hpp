@@ -8,7 +8,7 @@
 
 namespace ocdl {
 
-/// Parts of the controls by their names; none given: all but the time steps, which carry the horizon.
+/// Parts of the controls by their names; no names: all but the time steps, which sum to the horizon.
 struct PartSelection {
   std::optional<std::vector<std::string>> names;
 
@@ -41,11 +41,11 @@ struct PartSelection {
     for (const Part& part : net.parts) {
       if (part.role == Role::steps || !has(part)) {
         end_run(true);
-        run = part.place;
+        run = part.range;
         if (has(part)) end_run(net.learns_steps);
         run.begin = run.end;
       } else {
-        run.end = part.place.end;
+        run.end = part.range.end;
       }
     }
     end_run(true);

@@ -18,8 +18,8 @@ struct TimeSmoothness {
     Wide<T> sum{};
     for (const Part& part : net.parts)
       if (part.role == Role::field)
-        sum += of_part(net, controls + part.place.begin, part.place.end - part.place.begin,
-                       gradient ? gradient + part.place.begin : nullptr);
+        sum += of_part(net, controls + part.range.begin, part.range.end - part.range.begin,
+                       gradient ? gradient + part.range.begin : nullptr);
     return sum;
   }
 
