@@ -78,9 +78,8 @@ drawn = ocdl.plot.forecast(
 )
 axes["series"].set_ylabel("first component")
 error = np.abs(model.simulate(start, later) - exact[1000:])
-print(
-    f"the error of the first component stays below 1 for {later[np.argmax(error[:, 0] > 1)] - 20:.1f} units of time"
-)
+valid = later[np.argmax(error[:, 0] > 1)] - 20
+print(f"the error of the first component is below 1 until {valid:.1f}")
 if len(sys.argv) > 1:  # a folder for the picture
     figure.savefig(Path(sys.argv[1]) / "dynamics_lorenz.png", dpi=110)
 else:

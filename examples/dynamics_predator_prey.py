@@ -48,9 +48,8 @@ model = ocdl.Dynamics(
     field="polynomial", degree=2, n_models=10, random_state=0
 ).fit(series[:5], times[:5])
 print(model.equations())
-print(
-    f"R^2 of the trajectory of a new region: {model.score(series[5:], times[5:]):.3f}"
-)
+score = model.score(series[5:], times[5:])
+print(f"R^2 of the trajectory of a new region: {score:.3f}")
 
 # %%
 # The new region: its state is computed from the nine years of observations, all after the dotted line is a forecast.

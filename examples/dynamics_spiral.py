@@ -55,9 +55,8 @@ for name, model in models.items():
     begin = time.process_time()
     model.fit(X[:10], times[:10])
     seconds = time.process_time() - begin
-    print(
-        f"{name}: R^2 {model.score(X[10:], times[10:]):.4f} on new series, fitted in {seconds:.1f} s"
-    )
+    score = model.score(X[10:], times[10:])
+    print(f"{name}: R^2 {score:.4f} on new series, {seconds:.1f} s")
 print(models["polynomial"].equations())
 
 # %%
@@ -69,8 +68,9 @@ simulated = {
     for name, model in models.items()
 }
 for name, states in simulated.items():
+    distance = np.abs(states - exact).mean()
     print(
-        f"{name}: mean distance to the true trajectory {np.abs(states - exact).mean():.4f}"
+        f"{name}: mean distance to the true trajectory {distance:.4f}"
     )
 
 # %%
