@@ -42,8 +42,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
 
     def call(*argv: object) -> tuple[int, str, str]:
         code = main(["reproduce", *map(str, argv)])
-        written = capsys.readouterr()
-        return code, written.out, written.err
+        return code, *capsys.readouterr()
 
     return call
 
