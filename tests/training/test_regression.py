@@ -233,7 +233,7 @@ def test_histories_become_data_frames_and_pictures() -> None:
     assert "accuracy" not in frame.columns
     assert frame.loc[history.evaluated, "score"].tolist() == history.score.tolist()
     curves = plot.score({"regression": history})
-    assert curves.ax.get_ylabel() == "R^2"
+    assert curves.ax.get_ylabel() == "$R^2$"
     assert curves.training[0].get_ydata()[-1] == history.score[-1]
     assert curves.validation[0].get_ydata()[-1] == history.val_score[-1]
     with pytest.raises(AttributeError, match="no accuracy"):

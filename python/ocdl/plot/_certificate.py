@@ -118,7 +118,7 @@ def _draw_drift(ax: Axes, report: Certificate) -> None:
     ax.set_ylim(top=10 * max(report.drift_limit, report.drift.max()))
     ax.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1))
     ax.set_xlabel("layer")
-    ax.set_title("drift of <p, v>, relative")
+    ax.set_title(r"relative drift of $\langle p, v\rangle$")
 
 
 def _draw_order(ax: Axes, report: Certificate) -> None:

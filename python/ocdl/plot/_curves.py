@@ -133,13 +133,14 @@ def score(histories: Histories, *, legend: bool = True, ax: Axes | None = None) 
     >>> net = ocdl.Network(1, 5)
     >>> r = ocdl.train(net, net.init(random_state=0), X, X[:, 0] ** 2, objective=ocdl.Objective("squared_error"))
     >>> ocdl.plot.score(r.history).ax.get_ylabel()
-    'R^2'
+    '$R^2$'
     """
     by_name = _name_histories(histories)
     courses = [(h.score, h.val_score) for h in by_name.values()]
     curves = _draw(histories, courses, legend, ax, every_iteration=False)
     kinds = {h.score_name for h in by_name.values()}
-    curves.ax.set_ylabel(kinds.pop() if len(kinds) == 1 else "score")
+    name = kinds.pop() if len(kinds) == 1 else "score"
+    curves.ax.set_ylabel("$R^2$" if name == "R^2" else name)
     return curves
 
 

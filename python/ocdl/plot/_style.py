@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import Any
 
 from ocdl.base import validation
 
@@ -41,25 +41,7 @@ NUMBERS = {
 }
 
 
-class Style(TypedDict):
-    """A colour and a marker, as arguments of matplotlib; returned by `style`.
-
-    Attributes
-    ----------
-    color, marker : str
-
-    Examples
-    --------
-    >>> import ocdl.plot
-    >>> sorted(ocdl.plot.style("resnet"))
-    ['color', 'marker']
-    """
-
-    color: str
-    marker: str
-
-
-def style(name: str | int) -> Style:
+def style(name: str | int) -> dict[str, Any]:
     """Return the colour and the marker of a class, an architecture, a method or an optimiser.
 
     All functions of `ocdl.plot` use these styles, so that one thing looks the same in all pictures. Use them for lines
@@ -98,7 +80,7 @@ def style(name: str | int) -> Style:
     return _line_style(NUMBERS[known])
 
 
-def line_styles(names: Iterable[str]) -> list[Style]:
+def line_styles(names: Iterable[str]) -> list[dict[str, Any]]:
     """Return a style for each of the names that are compared: their own, or else the first ones that are left."""
     known = [NUMBERS.get(_normalise(name)) for name in names]
     if len({*known} - {None}) < sum(number is not None for number in known):
@@ -108,7 +90,7 @@ def line_styles(names: Iterable[str]) -> list[Style]:
     return [_line_style(left[next(others) % len(left)] if number is None else number) for number in known]
 
 
-def _line_style(number: int) -> Style:
+def _line_style(number: int) -> dict[str, Any]:
     return {"color": OKABE_ITO[number % len(OKABE_ITO)], "marker": MARKERS[number % len(MARKERS)]}
 
 
