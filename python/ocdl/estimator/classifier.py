@@ -168,6 +168,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         batch_size: int | None = None,
         alpha: float | str = defaults.ALPHA,
         patience: int = defaults.PATIENCE,
+        n_components: int | str | None = defaults.COMPONENTS,
     ) -> None:
         self.architecture = architecture
         self.n_layers = n_layers
@@ -192,6 +193,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
         self.alpha = alpha
         self.patience = patience
+        self.n_components = n_components
 
     def fit(
         self,

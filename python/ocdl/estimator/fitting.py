@@ -11,10 +11,12 @@ import numpy as np
 
 from ocdl.base.names import pluralise
 from ocdl.base.threads import limit_threads
-from ocdl.estimator.alpha import choose_alpha
+from ocdl.base.validation import FloatArray
+from ocdl.estimator.alpha import resolve_by_folds
 from ocdl.estimator.epochs import group_by_epochs, run_epoch
 from ocdl.estimator.plan import FitPlan, FittedNetwork
 from ocdl.estimator.prior import SHORT, WEAK_ITERATIONS, WEAK_SHARE, reach
+from ocdl.estimator.subspace import rises_without_columns
 from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective
 from ocdl.network import Network
@@ -24,6 +26,8 @@ from ocdl.training.optimisers import Adam, GradientDescent, stages_of
 from ocdl.training.result import Result, Status
 from ocdl.training.watching import TrainingState
 
+MIN_IMPORTANCE_ROWS, MAX_IMPORTANCE_ROWS = 30, 1000
+
 
 def fit_network(plan: FitPlan) -> FittedNetwork:
     """Return the network of a plan with fitted controls; a function of the plan alone."""
@@ -32,7 +36,7 @@ def fit_network(plan: FitPlan) -> FittedNetwork:
             return _fit_epoch(plan)
         require_memory(plan.network, len(plan.samples.X), [method for method, _ in stages_of(plan.method)])
         if isinstance(plan.alpha, str):
-            plan = replace(plan, alpha=choose_alpha(plan, fit_network))
+            plan = resolve_by_folds(plan, fit_network)
         callback = _Callback(plan)
         first = _train_weakly(plan, callback)
         if first is None:
@@ -48,7 +52,7 @@ def fit_network(plan: FitPlan) -> FittedNetwork:
 def _fit_epoch(plan: FitPlan) -> FittedNetwork:
     assert plan.adam is not None
     controls, state = run_epoch(plan.network, plan.start, plan.samples, plan.objective(), plan.adam)
-    return FittedNetwork(plan.targets, plan.network, controls, plan.factor, 1, adam=state)
+    return FittedNetwork(plan.targets, plan.network, controls, plan.factor, 1, adam=state, components=plan.components)
 
 
 def _train(plan: FitPlan, start: Controls, callback: _Callback, iterations_before: int = 0) -> Result:
@@ -140,7 +144,27 @@ def _diagnose_phases(plan: FitPlan, phases: list[Result]) -> FittedNetwork:
     )
     if diagnosis.status is Status.STAGES:
         message = result.message
-    return FittedNetwork(plan.targets, plan.network, result.controls, plan.factor, n_iter, diagnosis, history, message)
+    return FittedNetwork(
+        *(plan.targets, plan.network, result.controls, plan.factor, n_iter, diagnosis, history, message),
+        components=plan.components,
+        importances=_importances(plan, result),
+    )
+
+
+def _importances(plan: FitPlan, result: Result) -> FloatArray:
+    """Return the rises of the loss without each column, relative to their sum; NaN if the training failed.
+
+    They take as long as ten evaluations of all rows at most.
+    """
+    columns = plan.samples.X.shape[1] if plan.components is None else plan.components.shape[1]
+    if result.status is Status.NOT_FINITE:
+        return np.full(columns, np.nan)
+    rows = min(max(10 * len(plan.probe.X) // columns, MIN_IMPORTANCE_ROWS), MAX_IMPORTANCE_ROWS, len(plan.probe.X))
+    samples = plan.probe.select(np.arange(rows))
+    rises = np.maximum(
+        rises_without_columns(plan.network, result.controls, samples, plan.loss, plan.components), 0.0
+    )
+    return rises / (rises.sum() or 1.0)
 
 
 def _value(plan: FitPlan, u: Controls, objective: Objective) -> float:

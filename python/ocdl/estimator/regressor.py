@@ -118,6 +118,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         batch_size: int | None = None,
         alpha: float | str = defaults.ALPHA,
         patience: int = defaults.PATIENCE,
+        n_components: int | str | None = defaults.COMPONENTS,
     ) -> None:
         self.architecture = architecture
         self.n_layers = n_layers
@@ -141,6 +142,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
         self.alpha = alpha
         self.patience = patience
+        self.n_components = n_components
 
     def fit(
         self,

@@ -85,6 +85,18 @@ def resolve_alpha(alpha: Any, penalties: Any) -> float | str:
     return validation.not_negative(alpha, "alpha")
 
 
+def resolve_components(n_components: Any, n_features: int) -> int | str | None:
+    """Return how many principal components of the columns the flow moves, None for all columns, or "auto"."""
+    if n_components is None or (isinstance(n_components, str) and n_components == AUTO):
+        return n_components
+    if isinstance(n_components, str):
+        raise ValueError(f"n_components must be a whole number, 'auto' or None, got {n_components!r}")
+    number = validation.integer(n_components, "n_components", minimum=1)
+    if number > n_features:
+        raise ValueError(f"n_components={number}, but X has {n_features} features")
+    return number
+
+
 def resolve_threads(n_jobs: Any) -> int | None:
     """Return how many threads a fit may use; below 0 they are counted from the number of processors, -1 is all."""
     if n_jobs is None:
