@@ -52,7 +52,7 @@ class ODEEstimator(OnnxMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     _training_state: AdamState | None = None  # of partial_fit
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Return the states at time T, (samples, features + augment), of which the outputs are a linear function.
+        """Return the states at time T, (samples, components + augment), of which the outputs are a linear function.
 
         Parameters
         ----------
@@ -60,7 +60,8 @@ class ODEEstimator(OnnxMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
         Returns
         -------
-        ndarray of shape (samples, features + augment)
+        ndarray of shape (samples, components + augment)
+            Without `components_` there are as many as features.
 
         Raises
         ------
@@ -81,7 +82,7 @@ class ODEEstimator(OnnxMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return self.network_.final_state(self.controls_, rows)
 
     def trajectory(self, X: ArrayLike) -> FloatArray:
-        """Return the states after every layer, (layers + 1, samples, features + augment).
+        """Return the states after every layer, (layers + 1, samples, components + augment).
 
         Parameters
         ----------
@@ -89,7 +90,7 @@ class ODEEstimator(OnnxMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
         Returns
         -------
-        ndarray of shape (layers + 1, samples, features + augment)
+        ndarray of shape (layers + 1, samples, components + augment)
 
         Raises
         ------
@@ -231,7 +232,7 @@ class ODEEstimator(OnnxMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             noise=noise,
             seed=int(random.randint(2**31)),
             components=components,
-            selects_columns=n_components == AUTO and not is_warm,
+            selects_columns=n_components == AUTO and components is None and not is_warm,
             penalties=self.penalties,
             optimiser=optimiser,
             max_iter=validation.integer(self.max_iter, "max_iter", minimum=1),

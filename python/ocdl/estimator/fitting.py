@@ -161,9 +161,7 @@ def _importances(plan: FitPlan, result: Result) -> FloatArray:
         return np.full(columns, np.nan)
     rows = min(max(10 * len(plan.probe.X) // columns, MIN_IMPORTANCE_ROWS), MAX_IMPORTANCE_ROWS, len(plan.probe.X))
     samples = plan.probe.select(np.arange(rows))
-    rises = np.maximum(
-        rises_without_columns(plan.network, result.controls, samples, plan.loss, plan.components), 0.0
-    )
+    rises = np.maximum(rises_without_columns(plan.network, result.controls, samples, plan.loss, plan.components), 0.0)
     return rises / (rises.sum() or 1.0)
 
 

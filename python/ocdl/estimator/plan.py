@@ -129,19 +129,18 @@ class FitPlan:
         alone: dict[str, Any] = {"communicator": None, "checkpoint": None, "optimiser": None}
         return replace(self, samples=kept, probe=kept, **unwatched, **alone, **changes)
 
-
     def restrict(self, columns: LabelArray) -> FitPlan:
         """Return the plan for some of the columns, with new initial controls."""
         components = unit_components(columns, self.samples.X.shape[1])
         network = replace(self.network, n_features=len(columns))
-        evaluated = self.validation
+        evaluated, samples = self.validation, self.samples.project(components)
         return replace(
             self,
-            samples=self.samples.project(components),
-            probe=self.probe.project(components),
+            samples=samples,
+            probe=samples if self.probe is self.samples else self.probe.project(components),
             network=network,
             start=network.init(random_state=self.seed, scheme="scaled"),
-            validation=evaluated and replace(evaluated, X=project(evaluated.X, components)),
+            validation=evaluated and replace(evaluated, X=project(np.asarray(evaluated.X), components)),
             components=components if self.components is None else components @ self.components,
         )
 

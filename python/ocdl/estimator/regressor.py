@@ -49,7 +49,8 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         As for `ODEClassifier`. The prior is relative to the noise of the targets, which is estimated as 2.5 times the
         residual variance of a linear model, or as the whole variance if there are no more rows than columns; a smaller
         factor means less noise.
-    architecture, n_layers, tableau, activation, field, horizon, augment, optimiser, max_iter, tol, penalties
+    architecture, n_layers, tableau, activation, field, horizon, augment, optimiser, max_iter, tol, penalties,
+    n_components
         As for `ODEClassifier`.
     validation_fraction, early_stopping, warm_start, verbose, random_state, n_jobs, learning_rate, batch_size, patience
         As for `ODEClassifier`.
@@ -64,7 +65,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         How the targets were scaled: (y - mean) / scale; with "huber" and "quantile" the mean is the median.
     target_ndim_ : int
         The number of dimensions of y.
-    n_iter_, status_, alpha_, n_features_in_, feature_names_in_
+    n_iter_, status_, alpha_, components_, feature_importances_, n_features_in_, feature_names_in_
         As for `ODEClassifier`.
 
     Raises
