@@ -27,6 +27,7 @@ OUTLIER = 25.0  # times the mean excess of the losses over the smallest: the los
 MIN_SCREENED = 300  # rows from which on columns may be left out
 BATCHES = 10  # of left-out rows, for a standard error
 SIGNIFICANT = 2.0  # standard errors by which the loss rises without a column that counts
+MARGIN = 0.5  # standard errors by which these columns must predict better than all
 
 Fit = Callable[[FitPlan], FittedNetwork]
 
@@ -44,7 +45,7 @@ class Search(NamedTuple):
 
 
 SEARCHES = {
-    AUTO: Search((1.0, 0.3, 0.1, 0.03), 100, 0.5),
+    AUTO: Search((1.0, 0.3, 0.1, 0.03), 100, 1.0),
     CV: Search((10.0, 3.0, 1.0, 0.3, 0.1, 0.03), 160, 0.0),
 }
 
@@ -107,7 +108,7 @@ def resolve_by_folds(plan: FitPlan, fit: Fit) -> FitPlan:
     folds, narrow = _split(samples, count, rng), plan.restrict(columns)
     of_all = _try_candidates(plan, fit, folds, search._replace(candidates=(best.alpha,)))
     of_some = _try_candidates(narrow, fit, folds.restrict(columns), search)
-    is_better = _best(np.column_stack([of_all.losses, of_some.losses]), folds.weights, 0.0, default=0) == 1
+    is_better = _best(np.column_stack([of_all.losses, of_some.losses]), folds.weights, MARGIN, default=0) == 1
     return replace(narrow, alpha=of_some.alpha) if is_better else chosen
 
 

@@ -91,7 +91,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         default strength, by rows that are left out of short trainings: a third of the rows, of which it uses at most
         4,500, and fewer if there are more than 30 columns; below 1,000 rows it leaves out each third in turn. It tries
         weaker and weaker priors until the loss of these rows rises, and takes one other than 1 only if it lowers the
-        loss by more than half a standard error. With fewer than 20 rows, or so many columns that the prior leaves only
+        loss by more than a standard error. With fewer than 20 rows, or so many columns that the prior leaves only
         a linear model anyway, 1 is taken. With some thousand rows or more all this costs about as much as the fit
         itself; with a few hundred, a fit takes several times as long, still a fraction of a second. "cv" uses all rows,
         tries 3 and 10 as well, chooses the lowest loss, and takes longer; `alpha_` is the value that was chosen.
@@ -103,7 +103,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         principal components that hold all rows where there are fewer rows than columns. Otherwise, from 300 rows on and
         with ``alpha="auto"``, it moves the columns that count: those without which, permuted in left-out rows, the loss
         rises by more than two standard errors, if a training with these columns alone predicts other left-out rows
-        better. Noise and many columns then cost little accuracy and time.
+        better by half a standard error. Noise and many columns then cost little accuracy and time.
 
     Attributes
     ----------
