@@ -86,9 +86,11 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
     >>> model[-1].target_mean_.shape, model[-1].target_scale_.shape, model[-1].network_.n_outputs
     ((1,), (1,), 1)
     >>> model[-1].history_.score_name, model[-1].controls_.K.shape, model[-1].target_ndim_
-    ('R^2', (5, 11, 11), 1)
+    ('R^2', (5, 6, 6), 1)
+    >>> model[-1].components_.any(axis=0).nonzero()[0].tolist()  # the other five columns do not count
+    [0, 1, 2, 3, 4]
     >>> model[-1].n_iter_ > 10, model[-1].status_ in ocdl.Status, model[-1].alpha_
-    (True, True, 0.1)
+    (True, True, 0.03)
     """
 
     _targets_type = NumberTargets
