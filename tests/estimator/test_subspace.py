@@ -175,3 +175,9 @@ def test_partial_fit_takes_all_columns() -> None:
     with pytest.raises(ValueError, match="partial_fit takes all columns: n_components must be 'auto' or None, got 3"):
         ODEClassifier(n_components=3).partial_fit(X, y, classes=[0, 1])
     assert ODEClassifier(random_state=0).partial_fit(X, y, classes=[0, 1]).components_ is None
+
+
+def test_a_field_of_pairs_takes_all_columns() -> None:
+    X, y = wide()
+    model = ODEClassifier(field="hamiltonian", augment=2, max_iter=3, tol=1e9, random_state=0).fit(X, y)
+    assert model.components_ is None

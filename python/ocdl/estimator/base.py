@@ -209,7 +209,7 @@ class ODEEstimator(OnnxMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         warn_of_scale(samples.X)
         noise = self._noise(samples)
         random = np.random.RandomState(draw_seed(self.random_state) % MAX_SEED)
-        n_components = resolve_components(self.n_components, rows.shape[1])
+        n_components = resolve_components(self.n_components, rows.shape[1], self.field)
         components = self.components_ if is_warm else choose_components(n_components, samples)
         evaluated = self._validation_data(*validation_data, targets, components)
         samples = samples.project(components)
@@ -284,7 +284,7 @@ class ODEEstimator(OnnxMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         rows, checked_y = self._validate(X, y, reset=is_first)
         samples, targets = self._encode(rows, checked_y, sample_weight, targets)
         noise = self._noise(samples)
-        if is_first and resolve_components(self.n_components, rows.shape[1]) not in (None, AUTO):
+        if is_first and resolve_components(self.n_components, rows.shape[1], self.field) not in (None, AUTO):
             raise ValueError(
                 f"partial_fit takes all columns: n_components must be 'auto' or None, got {self.n_components!r}"
             )

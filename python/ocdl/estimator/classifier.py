@@ -88,13 +88,12 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         Parameters of an optimiser that is given by name and has them, as in ``optimiser="adam"``.
     alpha : float, "auto" or "cv"
         The factor of the prior: larger for noisier data, 0 for none. "auto" chooses among 0.03, 0.1, 0.3 and 1, the
-        default strength, by rows that are left out of short trainings: a third of the rows, of which it uses at most
-        4,500, and fewer if there are more than 30 columns; below 1,000 rows it leaves out each third in turn. It tries
-        weaker and weaker priors until the loss of these rows rises, and takes one other than 1 only if it lowers the
-        loss by more than a standard error. With fewer than 20 rows, or so many columns that the prior leaves only
-        a linear model anyway, 1 is taken. With some thousand rows or more all this costs about as much as the fit
-        itself; with a few hundred, a fit takes several times as long, still a fraction of a second. "cv" uses all rows,
-        tries 3 and 10 as well, chooses the lowest loss, and takes longer; `alpha_` is the value that was chosen.
+        default strength, by rows that are left out of short trainings: a third of at most 4,500 rows, or fewer with
+        more than 30 columns; below 1,000 rows each third in turn. It tries weaker and weaker priors until the loss of
+        these rows rises, and takes one other than 1 only if it lowers the loss by more than a standard error. With
+        fewer than 20 rows, or if the prior leaves only a linear model anyway, 1 is taken. This costs about as much as
+        the fit, with a few hundred rows several times as much. "cv" uses all rows, tries 3 and 10 as well, and takes
+        the lowest loss; `alpha_` is the value that was chosen.
     patience : int
         Early stopping ends the training after this number of evaluations without a lower validation loss; there is one
         every tenth iteration, or one per epoch with mini-batches.
@@ -103,7 +102,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         principal components that hold all rows where there are fewer rows than columns. Otherwise, from 300 rows on and
         with ``alpha="auto"``, it moves the columns that count: those without which, permuted in left-out rows, the loss
         rises by more than two standard errors, if a training with these columns alone predicts other left-out rows
-        better by half a standard error. Noise and many columns then cost little accuracy and time.
+        better by half a standard error. A "hamiltonian" field takes all columns.
 
     Attributes
     ----------
@@ -119,10 +118,10 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     alpha_ : float
         The factor of the prior that was used.
     components_ : ndarray of shape (components, features) or None
-        The network takes ``X @ components_.T``; of columns that count, each row is a unit vector. None: it takes X.
+        The network takes ``X @ components_.T``; None: it takes X. For columns that count the rows are unit vectors.
     feature_importances_ : ndarray of shape (features,)
-        How much each column matters: by how much the loss of training rows, at most 1,000, rises if the column is
-        permuted, relative to the sum over all columns. 0 for a column that was left out. `partial_fit` computes none.
+        By how much the loss of training rows, at most 1,000, rises if a column is permuted; the sum is 1. 0 for a
+        column that was left out. `partial_fit` computes none.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -145,10 +144,8 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     (array([0, 1]), 2, 0.03)
     >>> model[-1].network_.n_layers, model[-1].controls_.K.shape, model[-1].history_.score_name
     (5, (5, 3, 3), 'accuracy')
-    >>> model[-1].status_ in ocdl.Status
-    True
-    >>> model[-1].n_iter_ == len(model[-1].history_) - 1
-    True
+    >>> model[-1].status_ in ocdl.Status, model[-1].n_iter_ == len(model[-1].history_) - 1
+    (True, True)
     """
 
     _targets_type = ClassTargets

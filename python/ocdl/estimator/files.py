@@ -112,7 +112,11 @@ def restore(
 
 def count_features(arrays: Arrays, network: Network) -> int:
     """Return the number of features of the estimator with these arrays."""
-    return int(arrays["components_"].shape[-1]) if "components_" in arrays else network.n_features
+    if "components_" not in arrays:
+        return network.n_features
+    if arrays["components_"].ndim != 2:
+        raise ValueError("components_ must have shape (components, features)")
+    return int(arrays["components_"].shape[1])
 
 
 def _subspace(arrays: Arrays, network: Network) -> tuple[FloatArray | None, FloatArray | None]:

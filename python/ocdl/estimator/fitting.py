@@ -152,13 +152,13 @@ def _diagnose_phases(plan: FitPlan, phases: list[Result]) -> FittedNetwork:
 
 
 def _importances(plan: FitPlan, result: Result) -> FloatArray:
-    """Return the rises of the loss without each column, relative to their sum; NaN if the training failed.
+    """Return the rises of the loss without each column, relative to their sum; 0 if the training failed.
 
-    They take as long as ten evaluations of all rows at most.
+    They take as long as ten evaluations of all rows, unless the rows are few.
     """
     columns = plan.samples.X.shape[1] if plan.components is None else plan.components.shape[1]
     if result.status is Status.NOT_FINITE:
-        return np.full(columns, np.nan)
+        return np.zeros(columns)
     rows = min(max(10 * len(plan.probe.X) // columns, MIN_IMPORTANCE_ROWS), MAX_IMPORTANCE_ROWS, len(plan.probe.X))
     samples = plan.probe.select(np.arange(rows))
     rises = np.maximum(rises_without_columns(plan.network, result.controls, samples, plan.loss, plan.components), 0.0)

@@ -8,6 +8,7 @@ import joblib
 
 from ocdl.base import validation
 from ocdl.estimator import defaults
+from ocdl.model.fields import FIELDS, FIELDS_WITHOUT_OPTION
 from ocdl.training.optimisers import (
     ALIASES,
     SINGLE_OPTIMISERS,
@@ -85,10 +86,15 @@ def resolve_alpha(alpha: Any, penalties: Any) -> float | str:
     return validation.not_negative(alpha, "alpha")
 
 
-def resolve_components(n_components: Any, n_features: int) -> int | str | None:
-    """Return how many principal components of the columns the flow moves, None for all columns, or "auto"."""
-    if n_components is None or (isinstance(n_components, str) and n_components == AUTO):
-        return n_components
+def resolve_components(n_components: Any, n_features: int, field: str) -> int | str | None:
+    """Return how many principal components of the columns the flow moves, None for all columns, or "auto".
+
+    A field whose states are pairs takes all columns, as fewer might be an odd number.
+    """
+    if n_components is None:
+        return None
+    if isinstance(n_components, str) and n_components == AUTO:
+        return None if FIELDS[validation.choice(field, "field", FIELDS_WITHOUT_OPTION)].needs_even_dim else AUTO
     if isinstance(n_components, str):
         raise ValueError(f"n_components must be a whole number, 'auto' or None, got {n_components!r}")
     number = validation.integer(n_components, "n_components", minimum=1)
