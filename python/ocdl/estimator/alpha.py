@@ -11,11 +11,11 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.estimator import defaults
+from ocdl.estimator.importances import rises_without_columns
 from ocdl.estimator.plan import FitPlan, FittedNetwork
 from ocdl.estimator.prior import SHORT, reach
 from ocdl.estimator.samples import Samples
 from ocdl.estimator.settings import AUTO, CV
-from ocdl.estimator.subspace import rises_without_columns
 from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective
 

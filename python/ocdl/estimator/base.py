@@ -210,7 +210,7 @@ class ODEEstimator(OnnxMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         noise = self._noise(samples)
         random = np.random.RandomState(draw_seed(self.random_state) % MAX_SEED)
         n_components = resolve_components(self.n_components, rows.shape[1], self.field)
-        components = self.components_ if is_warm else choose_components(n_components, samples)
+        components = self.components_ if is_warm else choose_components(n_components, samples.X)
         evaluated = self._validation_data(*validation_data, targets, components)
         samples = samples.project(components)
         fraction = validation.not_negative(self.validation_fraction, "validation_fraction")

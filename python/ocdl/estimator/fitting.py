@@ -11,12 +11,11 @@ import numpy as np
 
 from ocdl.base.names import pluralise
 from ocdl.base.threads import limit_threads
-from ocdl.base.validation import FloatArray
 from ocdl.estimator.alpha import resolve_by_folds
 from ocdl.estimator.epochs import group_by_epochs, run_epoch
+from ocdl.estimator.importances import importances
 from ocdl.estimator.plan import FitPlan, FittedNetwork
 from ocdl.estimator.prior import SHORT, WEAK_ITERATIONS, WEAK_SHARE, reach
-from ocdl.estimator.subspace import rises_without_columns
 from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective
 from ocdl.network import Network
@@ -25,8 +24,6 @@ from ocdl.training.loop import require_memory, train
 from ocdl.training.optimisers import Adam, GradientDescent, stages_of
 from ocdl.training.result import Result, Status
 from ocdl.training.watching import TrainingState
-
-MIN_IMPORTANCE_ROWS, MAX_IMPORTANCE_ROWS = 30, 1000
 
 
 def fit_network(plan: FitPlan) -> FittedNetwork:
@@ -147,22 +144,8 @@ def _diagnose_phases(plan: FitPlan, phases: list[Result]) -> FittedNetwork:
     return FittedNetwork(
         *(plan.targets, plan.network, result.controls, plan.factor, n_iter, diagnosis, history, message),
         components=plan.components,
-        importances=_importances(plan, result),
+        importances=importances(plan, result),
     )
-
-
-def _importances(plan: FitPlan, result: Result) -> FloatArray:
-    """Return the rises of the loss without each column, relative to their sum; 0 if the training failed.
-
-    They take as long as ten evaluations of all rows, unless the rows are few.
-    """
-    columns = plan.samples.X.shape[1] if plan.components is None else plan.components.shape[1]
-    if result.status is Status.NOT_FINITE:
-        return np.zeros(columns)
-    rows = min(max(10 * len(plan.probe.X) // columns, MIN_IMPORTANCE_ROWS), MAX_IMPORTANCE_ROWS, len(plan.probe.X))
-    samples = plan.probe.select(np.arange(rows))
-    rises = np.maximum(rises_without_columns(plan.network, result.controls, samples, plan.loss, plan.components), 0.0)
-    return rises / (rises.sum() or 1.0)
 
 
 def _value(plan: FitPlan, u: Controls, objective: Objective) -> float:
