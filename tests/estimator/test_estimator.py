@@ -100,7 +100,7 @@ def mean_log_losses(architecture: str, rows: int, columns: int, classes: int) ->
 @pytest.mark.parametrize("architecture", ["odenet", "resnet", "odenet+simplex"])
 def test_a_flow_that_the_prior_holds_is_logistic_regression(architecture: str) -> None:
     X, y = make_classification(40, 400, n_informative=5, random_state=0)
-    model = ODEClassifier(architecture=architecture, random_state=0).fit(X, y)
+    model = ODEClassifier(architecture=architecture, n_components=None, random_state=0).fit(X, y)
     assert reach(model.network_, len(X), 1.0, 1.0) < SHORT
     np.testing.assert_allclose(model.transform(X)[:, :400], X, rtol=0, atol=0.01)
     line = LogisticRegression(C=1 / 3, tol=1e-8).fit(X, y)
@@ -120,7 +120,7 @@ def test_a_flow_at_rest_finds_its_readout_in_one_layer(architecture: str, monkey
 
     monkeypatch.setattr("ocdl.estimator.fitting.train", watched)
     X, y = make_classification(40, 400, n_informative=5, random_state=0)
-    model = ODEClassifier(architecture=architecture, random_state=0)
+    model = ODEClassifier(architecture=architecture, n_components=None, random_state=0)
     model.fit(X, y, callback=lambda state: seen.append(state.controls))
     assert layers == [1, 5]
     assert {u.K.shape for u in seen} == {(5, 401, 401)}

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ocdl
 from ocdl import ODEClassifier, ODERegressor
-from ocdl.estimator.alpha import AUTO, SEARCHES, choose_alpha
+from ocdl.estimator.alpha import resolve_by_folds
 from ocdl.estimator.fitting import fit_network
 from ocdl.estimator.plan import FitPlan, FittedNetwork
 
@@ -68,18 +68,31 @@ def counted_fits(kind: Any, rows: Any, targets: Any) -> list[FitPlan]:
         plans.append(plan)
         return fit_network(replace(plan, max_iter=2))
 
-    choose_alpha(kind(random_state=0)._plan(rows, targets), fit)
+    resolve_by_folds(kind(random_state=0)._plan(rows, targets), fit)
     return plans
 
 
-def test_the_search_of_auto_costs_no_more_than_a_fit() -> None:
-    """Iterations times rows, on a table of some thousand rows; where the prior leaves nothing to choose, nothing."""
-    rows, targets = friedman(3000)
-    plans = counted_fits(ODERegressor, rows, targets)
-    assert sum(len(plan.samples.X) * plan.max_iter for plan in plans) < 230 * len(rows)
-    assert {plan.alpha for plan in plans} == set(SEARCHES[AUTO].candidates)
+def cost(plans: list[FitPlan]) -> float:
+    """Multiplications by matrices of the layers, in all iterations."""
+    return float(sum(len(plan.samples.X) * plan.max_iter * plan.network.dim**2 for plan in plans))
+
+
+@pytest.mark.parametrize(("m", "columns"), [(9000, 10), (6000, 85)])
+def test_the_search_of_auto_costs_no_more_than_a_fit(m: int, columns: int) -> None:
+    """On tables of some thousand rows, with few columns or many."""
     rng = np.random.default_rng(0)
-    assert counted_fits(ODEClassifier, rng.standard_normal((40, 400)), rng.integers(0, 2, 40)) == []
+    rows = rng.standard_normal((m, columns))
+    plan = ODERegressor(random_state=0)._plan(rows, np.sin(2 * rows[:, 0]) + rows[:, 1] * rows[:, 2])
+    assert cost(counted_fits(ODERegressor, rows, plan.targets.encode(plan.samples.y))) < cost([plan])
+
+
+def test_where_the_prior_leaves_nothing_to_choose_there_is_no_search() -> None:
+    rng = np.random.default_rng(0)
+    rows, labels = rng.standard_normal((200, 180)), rng.integers(0, 2, 200)
+    assert counted_fits(ODEClassifier, rows[:, :8], labels)
+    assert not counted_fits(ODEClassifier, rows[:19, :8], labels[:19])
+    wide = ODEClassifier(n_components=None)._plan(rows[:40].repeat(10, axis=1), labels[:40])
+    assert resolve_by_folds(wide, fit_network).alpha == 1.0
 
 
 @pytest.mark.parametrize("kind", KINDS)

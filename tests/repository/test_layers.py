@@ -108,10 +108,13 @@ ROOMS = (
 AGAINST_THE_ARROW = {  # imports inside of functions, each with its reason
     ("training/history.py", "ocdl.plot"): "History.plot is a shortcut to a picture; matplotlib is imported to draw it",
     (
-        "estimator/base.py",
+        "estimator/onnx_methods.py",
         "ocdl.interop.onnx_estimator",
     ): "to_onnx is a shortcut to a file; onnx is imported to write it",
-    ("estimator/base.py", "ocdl.interop.skl2onnx_converter"): "skl2onnx gets the converters from the estimators",
+    (
+        "estimator/onnx_methods.py",
+        "ocdl.interop.skl2onnx_converter",
+    ): "skl2onnx gets the converters from the estimators",
 }
 # scikit-learn, pandas, matplotlib or what an extra installs are in them
 HEAVY = (

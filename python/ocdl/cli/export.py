@@ -53,26 +53,26 @@ def _run(arguments: argparse.Namespace) -> None:
     (network, controls, metadata), *_ = files.read(arguments.model)
     try:
         if "estimator" in metadata:
-            columns, several = _export_estimator(arguments)
+            columns, n_columns, several = _export_estimator(arguments)
         else:
             from ocdl.interop.onnx_export import export_onnx
 
             export_onnx(arguments.out, network, controls, opset=arguments.opset)
-            columns, several = None, False
+            columns, n_columns, several = None, network.n_features, False
     except (ImportError, ValueError) as error:
         raise UserError(str(error)) from error
     if arguments.json:
-        print(json_text({"out": arguments.out, "n_features": network.n_features, "feature_names": columns}))
+        print(json_text({"out": arguments.out, "n_features": n_columns, "feature_names": columns}))
     else:
         column_list = "" if columns is None else f": {', '.join(columns)}"
-        what = "its inputs are columns" if several else f"its input X has {pluralise(network.n_features, 'column')}"
+        what = "its inputs are columns" if several else f"its input X has {pluralise(n_columns, 'column')}"
         print(escape_unprintable(f"wrote {arguments.out}; {what}{column_list}"))
 
 
-def _export_estimator(arguments: argparse.Namespace) -> tuple[list[str] | None, bool]:
-    """Write a table model; return the names of its columns, and whether each is a separate input."""
+def _export_estimator(arguments: argparse.Namespace) -> tuple[list[str] | None, int, bool]:
+    """Write a table model; return the names of its columns, their number, and whether each is a separate input."""
     from ocdl.interop.onnx_estimator import has_one_input, write_table_model
 
     model = read_table_model(arguments.model)
     write_table_model(arguments.out, model, arguments.opset)
-    return model.feature_names, not has_one_input(model.encoding)
+    return model.feature_names, len(model.encoding.features), not has_one_input(model.encoding)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Number
 from typing import Any, ClassVar, Self
@@ -21,9 +20,11 @@ from ocdl.base.validation import FloatArray
 from ocdl.estimator import defaults, files
 from ocdl.estimator.epochs import AdamState, resolve_adam
 from ocdl.estimator.fitting import fit_network
+from ocdl.estimator.onnx_methods import OnnxMethods
 from ocdl.estimator.plan import Callback, FitPlan, FittedNetwork
 from ocdl.estimator.samples import Samples, columns_without_numbers, require_dense, split, warn_of_scale
-from ocdl.estimator.settings import resolve_alpha, resolve_optimiser, resolve_threads
+from ocdl.estimator.settings import AUTO, resolve_alpha, resolve_components, resolve_optimiser, resolve_threads
+from ocdl.estimator.subspace import choose_components, project
 from ocdl.estimator.targets import ClassTargets, NumberTargets
 from ocdl.model.controls import Controls
 from ocdl.model.fields import FIELDS_WITHOUT_OPTION
@@ -38,9 +39,11 @@ MAX_SEED = 2**32  # of NumPy's older generators
 Targets = ClassTargets | NumberTargets
 
 
-class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ODEEstimator(OnnxMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The methods that classifier and regressor share."""
 
+    components_: FloatArray | None
+    feature_importances_: FloatArray
     network_: Network
     controls_: Controls
     alpha_: float
@@ -49,7 +52,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     _training_state: AdamState | None = None  # of partial_fit
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Return the states at time T, (samples, features + augment), of which the outputs are a linear function.
+        """Return the states at time T, (samples, components + augment), of which the outputs are a linear function.
 
         Parameters
         ----------
@@ -57,7 +60,8 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Returns
         -------
-        ndarray of shape (samples, features + augment)
+        ndarray of shape (samples, components + augment)
+            Without `components_` there are as many as features.
 
         Raises
         ------
@@ -78,7 +82,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self.network_.final_state(self.controls_, rows)
 
     def trajectory(self, X: ArrayLike) -> FloatArray:
-        """Return the states after every layer, (layers + 1, samples, features + augment).
+        """Return the states after every layer, (layers + 1, samples, components + augment).
 
         Parameters
         ----------
@@ -86,7 +90,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Returns
         -------
-        ndarray of shape (layers + 1, samples, features + augment)
+        ndarray of shape (layers + 1, samples, components + augment)
 
         Raises
         ------
@@ -162,74 +166,6 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         files.save(path, self)
 
-    def to_onnx(self, path: str | os.PathLike[str], *, opset: int | None = None) -> None:
-        """Write the fitted estimator as a file in ONNX, which programs without Python can run.
-
-        The input is "X", (samples, features) in float64. A classifier has the outputs "label", (samples,), and
-        "probabilities", (samples, classes); a regressor has "variable", (samples, targets). A pipeline that ends with
-        an estimator is converted by ``skl2onnx.to_onnx``. Both need ``pip install 'ocdl[onnx]'``.
-
-        Parameters
-        ----------
-        path : str or path-like
-        opset : int, optional
-            As for `ocdl.export_onnx`.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If `fit` has not been called.
-        ImportError
-            If onnx is not installed.
-        ValueError
-            If the tableau is implicit, or `opset` too old.
-
-        Examples
-        --------
-        >>> import ocdl
-        >>> X, y = ocdl.datasets.make_donut1d(100, random_state=0)
-        >>> model = ocdl.ODEClassifier(random_state=0).fit(X, y)
-        >>> model.to_onnx("model.onnx")  # doctest: +SKIP
-        """
-        check_is_fitted(self)
-        from ocdl.interop.onnx_estimator import write_estimator
-
-        write_estimator(path, self, opset)
-
-    def onnx_shape_calculator(self) -> Callable[[Any], None]:
-        """Return the shape calculator for skl2onnx, which calls this method.
-
-        Returns
-        -------
-        callable
-
-        Examples
-        --------
-        >>> import ocdl
-        >>> callable(ocdl.ODEClassifier().onnx_shape_calculator())  # doctest: +SKIP
-        True
-        """
-        from ocdl.interop.skl2onnx_converter import describe_outputs
-
-        return describe_outputs
-
-    def onnx_converter(self) -> Callable[[Any, Any, Any], None]:
-        """Return the converter for skl2onnx, which calls this method.
-
-        Returns
-        -------
-        callable
-
-        Examples
-        --------
-        >>> import ocdl
-        >>> callable(ocdl.ODEClassifier().onnx_converter())  # doctest: +SKIP
-        True
-        """
-        from ocdl.interop.skl2onnx_converter import add_nodes
-
-        return add_nodes
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "controls_")
 
@@ -251,7 +187,6 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     # ---- fitting ----
 
     def _fit(self, plan: FitPlan) -> Self:
-        warn_of_scale(plan.probe.X)
         return self._set_fitted(fit_network(plan))
 
     def _plan(
@@ -271,15 +206,20 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._require_loss()
         rows, checked_y = self._validate(X, y)
         samples, targets = self._encode(rows, checked_y, sample_weight, targets)
+        warn_of_scale(samples.X)
+        noise = self._noise(samples)
         random = np.random.RandomState(draw_seed(self.random_state) % MAX_SEED)
-        evaluated = self._validation_data(*validation_data, targets)
+        n_components = resolve_components(self.n_components, rows.shape[1], self.field)
+        components = self.components_ if is_warm else choose_components(n_components, samples.X)
+        evaluated = self._validation_data(*validation_data, targets, components)
+        samples = samples.project(components)
         fraction = validation.not_negative(self.validation_fraction, "validation_fraction")
         if fraction >= 1:
             raise ValueError(f"validation_fraction must be below 1, got {self.validation_fraction}")
         patience = validation.integer(self.patience, "patience", minimum=1)
         if early and evaluated is None:
             samples, evaluated = split(samples, fraction, random)
-        network = self._network(rows.shape[1], targets)
+        network = self._network(samples.X.shape[1], targets)
         start = self._warm_controls(network) if is_warm else network.init(random_state=random, scheme="scaled")
         return FitPlan(
             samples=samples,
@@ -289,8 +229,10 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             start=start,
             loss=self.loss,
             alpha=self.alpha_ if is_warm and isinstance(alpha, str) else alpha,
-            noise=self._noise(samples),
+            noise=noise,
             seed=int(random.randint(2**31)),
+            components=components,
+            selects_columns=n_components == AUTO and components is None and not is_warm,
             penalties=self.penalties,
             optimiser=optimiser,
             max_iter=validation.integer(self.max_iter, "max_iter", minimum=1),
@@ -312,7 +254,7 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         plan = self._plan(*probe, targets=targets)
         samples = Samples(np.ascontiguousarray(X, np.float64), plan.targets.encode(y), None, float(n_rows))
-        return replace(plan, samples=samples, communicator=communicator)
+        return replace(plan, samples=samples.project(plan.components), communicator=communicator)
 
     def _set_fitted(self, fitted: FittedNetwork) -> Self:
         """Set the attributes of a fitted estimator; warn if the training failed or has not converged."""
@@ -320,6 +262,9 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             setattr(self, name, value)
         self.network_, self.controls_ = fitted.network, fitted.controls
         self.alpha_, self.n_iter_ = fitted.alpha, fitted.n_iter
+        self.components_ = fitted.components
+        if fitted.importances is not None:
+            self.feature_importances_ = fitted.importances
         if fitted.diagnosis is not None:
             assert fitted.history is not None
             self.history_, self.status_ = fitted.history, fitted.diagnosis.status
@@ -338,6 +283,13 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._require_loss()
         rows, checked_y = self._validate(X, y, reset=is_first)
         samples, targets = self._encode(rows, checked_y, sample_weight, targets)
+        noise = self._noise(samples)
+        if is_first and resolve_components(self.n_components, rows.shape[1], self.field) not in (None, AUTO):
+            raise ValueError(
+                f"partial_fit takes all columns: n_components must be 'auto' or None, got {self.n_components!r}"
+            )
+        components = None if is_first else self.components_
+        samples = samples.project(components)
         random = np.random.RandomState(draw_seed(self.random_state) % MAX_SEED)
         network = self._network(rows.shape[1], targets) if is_first else self.network_
         start = network.init(random_state=random, scheme="scaled") if is_first else self.controls_
@@ -351,8 +303,9 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             start=start,
             loss=self.loss,
             alpha=1.0 if isinstance(alpha, str) else alpha,
-            noise=self._noise(samples),
+            noise=noise,
             seed=state.seed,
+            components=components,
             penalties=self.penalties,
             threads=resolve_threads(self.n_jobs),
             adam=state,
@@ -388,7 +341,9 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     # ---- checks ----
 
-    def _validation_data(self, X_val: Any, y_val: Any, weights: Any, targets: Targets) -> Validation | None:
+    def _validation_data(
+        self, X_val: Any, y_val: Any, weights: Any, targets: Targets, components: FloatArray | None
+    ) -> Validation | None:
         if X_val is None and y_val is None and weights is None:
             return None
         if X_val is None or y_val is None:
@@ -398,12 +353,13 @@ class ODEEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             encoded = targets.encode(checked_y)
         except (TypeError, ValueError) as error:
             raise type(error)(f"X_val and y_val: {error}") from error
-        return Validation(rows, encoded, sample_weight=None if weights is None else self._weights(weights, rows))
+        checked_weights = None if weights is None else self._weights(weights, rows)
+        return Validation(project(rows, components), encoded, sample_weight=checked_weights)
 
     def _validate_rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         rows: FloatArray = self._validate(X, reset=False)
-        return rows
+        return project(rows, self.components_)
 
     def _validate(self, X: Any, *y: Any, **options: Any) -> Any:
         """Return the data that scikit-learn has validated, or raise its error, without its warnings."""

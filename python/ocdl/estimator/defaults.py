@@ -21,6 +21,7 @@ TOL = 1e-4
 RTOL = 1e-7  # a training has converged if an iteration lowers the loss by at most this fraction
 LEARNING_RATE = 0.01  # of Adam, if it is given by name
 ALPHA = "auto"
+COMPONENTS = "auto"
 PATIENCE = 10
 VALIDATION_FRACTION = 0.1
 

@@ -8,6 +8,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ocdl.base import validation
+from ocdl.base.validation import FloatArray
 from ocdl.estimator.targets import ClassTargets, NumberTargets, Targets, plain_list
 from ocdl.model.controls import Controls
 from ocdl.model.losses import LOSSES
@@ -19,6 +21,7 @@ from ocdl.storage.container import Arrays, FilePath, Migration, file_error, migr
 from ocdl.training import optimisers
 from ocdl.training.result import Status
 
+ARRAYS = ("components_", "feature_importances_")
 FIELDS = ("kind", "parameters", "targets", "feature_names", "n_iter", "status")
 
 
@@ -29,6 +32,8 @@ MIGRATIONS: dict[int, Migration] = {}
 class Fitted(Protocol):
     """The attributes of a fitted estimator that a file holds."""
 
+    components_: FloatArray | None
+    feature_importances_: FloatArray
     feature_names_in_: NDArray[Any]
     n_features_in_: int
     network_: Network
@@ -60,11 +65,19 @@ def save(path: FilePath, estimator: Fitted, others: Arrays | None = None, **meta
         None if status is None else status.name,
     )
     spec = dict(zip(FIELDS, values, strict=True))
-    files.write(path, estimator.network_, estimator.controls_, {"estimator": spec, **metadata}, others or {})
+    arrays = {name: value for name in ARRAYS if (value := getattr(estimator, name, None)) is not None}
+    files.write(path, estimator.network_, estimator.controls_, {"estimator": spec, **metadata}, arrays | (others or {}))
 
 
-def restore(path: FilePath, model: files.SavedNetwork, version: int, kind: Callable[..., SomeFitted]) -> SomeFitted:
-    """Return the estimator of this kind from the contents of a file."""
+def take_arrays(others: Arrays) -> Arrays:
+    """Remove the arrays of an estimator from those of a file; return them."""
+    return {name: others.pop(name) for name in ARRAYS if name in others}
+
+
+def restore(
+    path: FilePath, model: files.SavedNetwork, arrays: Arrays, version: int, kind: Callable[..., SomeFitted]
+) -> SomeFitted:
+    """Return the estimator of this kind from the contents of a file, with its arrays."""
     network, controls, metadata = model
     try:
         if "estimator" not in metadata:
@@ -83,15 +96,36 @@ def restore(path: FilePath, model: files.SavedNetwork, version: int, kind: Calla
         estimator.n_iter_ = int(stored["n_iter"])
         if stored["status"] is not None:
             estimator.status_ = Status[stored["status"]]
-        estimator.n_features_in_ = network.n_features
+        estimator.components_, importances = _subspace(arrays, network)
+        estimator.n_features_in_ = count_features(arrays, network)
+        if importances is not None:
+            estimator.feature_importances_ = importances
         if stored["feature_names"] is not None:
             names = np.array(stored["feature_names"], dtype=object)
-            if names.shape != (network.n_features,) or not all(isinstance(name, str) for name in names):
-                raise ValueError(f"it needs {network.n_features} feature names")
+            if names.shape != (estimator.n_features_in_,) or not all(isinstance(name, str) for name in names):
+                raise ValueError(f"it needs {estimator.n_features_in_} feature names")
             estimator.feature_names_in_ = names
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise file_error(path, f"holds no estimator that this ocdl can load: {error!s:.300}") from error
     return estimator
+
+
+def count_features(arrays: Arrays, network: Network) -> int:
+    """Return the number of features of the estimator with these arrays."""
+    if "components_" not in arrays:
+        return network.n_features
+    if arrays["components_"].ndim != 2:
+        raise ValueError("components_ must have shape (components, features)")
+    return int(arrays["components_"].shape[1])
+
+
+def _subspace(arrays: Arrays, network: Network) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return components and importances of columns, checked, as far as a file has them."""
+    columns = count_features(arrays, network)
+    for name, shape in (("components_", (network.n_features, columns)), ("feature_importances_", (columns,))):
+        if name in arrays:
+            validation.array_of_shape(arrays[name], name, shape, "(components, features)", np.dtype(np.float64))
+    return arrays.get("components_"), arrays.get("feature_importances_")
 
 
 def _to_json(name: str, value: Any) -> Any:

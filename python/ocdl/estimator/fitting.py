@@ -11,8 +11,9 @@ import numpy as np
 
 from ocdl.base.names import pluralise
 from ocdl.base.threads import limit_threads
-from ocdl.estimator.alpha import choose_alpha
+from ocdl.estimator.alpha import resolve_by_folds
 from ocdl.estimator.epochs import group_by_epochs, run_epoch
+from ocdl.estimator.importances import importances
 from ocdl.estimator.plan import FitPlan, FittedNetwork
 from ocdl.estimator.prior import SHORT, WEAK_FRACTION, WEAK_ITERATIONS, reach
 from ocdl.model.controls import Controls
@@ -32,7 +33,7 @@ def fit_network(plan: FitPlan) -> FittedNetwork:
             return _fit_epoch(plan)
         require_memory(plan.network, len(plan.samples.X), [method for method, _ in stages_of(plan.method)])
         if isinstance(plan.alpha, str):
-            plan = replace(plan, alpha=choose_alpha(plan, fit_network))
+            plan = resolve_by_folds(plan, fit_network)
         callback = _Callback(plan)
         first = _train_weakly(plan, callback)
         if first is None:
@@ -48,7 +49,7 @@ def fit_network(plan: FitPlan) -> FittedNetwork:
 def _fit_epoch(plan: FitPlan) -> FittedNetwork:
     assert plan.adam is not None
     controls, state = run_epoch(plan.network, plan.start, plan.samples, plan.objective(), plan.adam)
-    return FittedNetwork(plan.targets, plan.network, controls, plan.factor, 1, adam=state)
+    return FittedNetwork(plan.targets, plan.network, controls, plan.factor, 1, adam=state, components=plan.components)
 
 
 def _train(plan: FitPlan, start: Controls, callback: _Callback, iterations_before: int = 0) -> Result:
@@ -140,7 +141,11 @@ def _diagnose_phases(plan: FitPlan, phases: list[Result]) -> FittedNetwork:
     )
     if diagnosis.status is Status.STAGES:
         message = result.message
-    return FittedNetwork(plan.targets, plan.network, result.controls, plan.factor, n_iter, diagnosis, history, message)
+    return FittedNetwork(
+        *(plan.targets, plan.network, result.controls, plan.factor, n_iter, diagnosis, history, message),
+        components=plan.components,
+        importances=importances(plan, result),
+    )
 
 
 def _value(plan: FitPlan, u: Controls, objective: Objective) -> float:

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ocdl.base.validation import FloatArray, LabelArray
 from ocdl.estimator import defaults
 from ocdl.estimator.epochs import AdamState
 from ocdl.estimator.prior import prior
 from ocdl.estimator.samples import Samples
+from ocdl.estimator.subspace import project, unit_components
 from ocdl.estimator.targets import Targets
 from ocdl.model.controls import Controls
 from ocdl.model.objective import Objective
@@ -55,6 +57,10 @@ class FitPlan:
         None: L-BFGS, with as many pairs as fit into memory.
     max_iter : int
         Iterations; with mini-batches epochs.
+    components : ndarray of shape (components, features) or None
+        The subspace in which samples and network are; None: that of all columns.
+    selects_columns : bool
+        Whether the choice of `alpha` may leave columns out.
     adam : AdamState or None
         The state after the epochs before; if it is given, the fit is one more epoch of Adam.
     """
@@ -81,6 +87,8 @@ class FitPlan:
     communicator: Any = None
     checkpoint: Checkpoint | None = None
     adam: AdamState | None = None
+    components: FloatArray | None = None
+    selects_columns: bool = False
 
     def __post_init__(self) -> None:
         if self.callback is not None and not callable(self.callback):
@@ -121,6 +129,21 @@ class FitPlan:
         alone: dict[str, Any] = {"communicator": None, "checkpoint": None, "optimiser": None}
         return replace(self, samples=kept, probe=kept, **unwatched, **alone, **changes)
 
+    def restrict(self, columns: LabelArray) -> FitPlan:
+        """Return the plan for some of the columns, with new initial controls."""
+        components = unit_components(columns, self.samples.X.shape[1])
+        network = replace(self.network, n_features=len(columns))
+        evaluated, samples = self.validation, self.samples.project(components)
+        return replace(
+            self,
+            samples=samples,
+            probe=samples if self.probe is self.samples else self.probe.project(components),
+            network=network,
+            start=network.init(random_state=self.seed, scheme="scaled"),
+            validation=evaluated and replace(evaluated, X=project(np.asarray(evaluated.X), components)),
+            components=components if self.components is None else components @ self.components,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class FittedNetwork:
@@ -135,3 +158,5 @@ class FittedNetwork:
     history: History | None = None
     message: str = ""
     adam: AdamState | None = None
+    components: FloatArray | None = None
+    importances: FloatArray | None = None

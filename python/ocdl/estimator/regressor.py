@@ -49,7 +49,8 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         As for `ODEClassifier`. The prior is relative to the noise of the targets, which is estimated as 2.5 times the
         residual variance of a linear model, or as the whole variance if there are no more rows than columns; a smaller
         factor means less noise.
-    architecture, n_layers, tableau, activation, field, horizon, augment, optimiser, max_iter, tol, penalties
+    architecture, n_layers, tableau, activation, field, horizon, augment, optimiser, max_iter, tol, penalties,
+    n_components
         As for `ODEClassifier`.
     validation_fraction, early_stopping, warm_start, verbose, random_state, n_jobs, learning_rate, batch_size, patience
         As for `ODEClassifier`.
@@ -64,7 +65,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         How the targets were scaled: (y - mean) / scale; with "huber" and "quantile" the mean is the median.
     target_ndim_ : int
         The number of dimensions of y.
-    n_iter_, status_, alpha_, n_features_in_, feature_names_in_
+    n_iter_, status_, alpha_, components_, feature_importances_, n_features_in_, feature_names_in_
         As for `ODEClassifier`.
 
     Raises
@@ -85,9 +86,11 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
     >>> model[-1].target_mean_.shape, model[-1].target_scale_.shape, model[-1].network_.n_outputs
     ((1,), (1,), 1)
     >>> model[-1].history_.score_name, model[-1].controls_.K.shape, model[-1].target_ndim_
-    ('R^2', (5, 11, 11), 1)
+    ('R^2', (5, 6, 6), 1)
+    >>> model[-1].components_.any(axis=0).nonzero()[0].tolist()  # the other five columns do not count
+    [0, 1, 2, 3, 4]
     >>> model[-1].n_iter_ > 10, model[-1].status_ in ocdl.Status, model[-1].alpha_
-    (True, True, 0.1)
+    (True, True, 0.03)
     """
 
     _targets_type = NumberTargets
@@ -118,6 +121,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         batch_size: int | None = None,
         alpha: float | str = defaults.ALPHA,
         patience: int = defaults.PATIENCE,
+        n_components: int | str | None = defaults.COMPONENTS,
     ) -> None:
         self.architecture = architecture
         self.n_layers = n_layers
@@ -141,6 +145,7 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
         self.alpha = alpha
         self.patience = patience
+        self.n_components = n_components
 
     def fit(
         self,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocdl.base.validation import FloatArray, LabelArray
+from ocdl.estimator.subspace import project
 from ocdl.training.validation import Validation
 
 Hashes = NDArray[np.uint64]
@@ -33,6 +34,10 @@ class Samples(NamedTuple):
         """The weights, whether they are equal or not."""
         equal = np.full(len(self.X), self.total / len(self.X))
         return equal if self.weights is None else self.weights
+
+    def project(self, components: FloatArray | None) -> Samples:
+        """Return the samples in a subspace of the inputs."""
+        return self._replace(X=project(self.X, components))
 
     def select(self, rows: LabelArray) -> Samples:
         """Return some of the rows."""

@@ -8,6 +8,7 @@ import joblib
 
 from ocdl.base import validation
 from ocdl.estimator import defaults
+from ocdl.model.fields import FIELDS, FIELDS_WITHOUT_OPTION
 from ocdl.training.optimisers import (
     ALIASES,
     SINGLE_OPTIMISERS,
@@ -83,6 +84,23 @@ def resolve_alpha(alpha: Any, penalties: Any) -> float | str:
             raise ValueError(f"alpha must be a number that is not negative, 'auto' or 'cv', got {alpha!r}")
         return alpha
     return validation.not_negative(alpha, "alpha")
+
+
+def resolve_components(n_components: Any, n_features: int, field: str) -> int | str | None:
+    """Return how many principal components of the columns the flow moves, None for all columns, or "auto".
+
+    A field whose states are pairs takes all columns, as fewer might be an odd number.
+    """
+    if n_components is None:
+        return None
+    if isinstance(n_components, str) and n_components == AUTO:
+        return None if FIELDS[validation.choice(field, "field", FIELDS_WITHOUT_OPTION)].needs_even_dim else AUTO
+    if isinstance(n_components, str):
+        raise ValueError(f"n_components must be a whole number, 'auto' or None, got {n_components!r}")
+    number = validation.integer(n_components, "n_components", minimum=1)
+    if number > n_features:
+        raise ValueError(f"n_components={number}, but X has {n_features} features")
+    return number
 
 
 def resolve_threads(n_jobs: Any) -> int | None:

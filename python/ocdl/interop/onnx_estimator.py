@@ -48,7 +48,7 @@ def _write(path: FilePath, estimator: Any, encoding: Encoding | None, opset: int
     net = estimator.network_
     if encoding is None or has_one_input(encoding):
         graph = Graph(net.dtype)
-        inputs = [Tensor("X", net.dtype, (net.n_features if encoding is None else len(encoding.features),))]
+        inputs = [Tensor("X", net.dtype, (estimator.n_features_in_ if encoding is None else len(encoding.features),))]
         x = "X" if encoding is None else _add_numbers(graph, encoding, "X", _add_indicators(graph, encoding, "X"))
     else:
         graph = Graph(net.dtype, prefix="ocdl_")
@@ -75,6 +75,8 @@ def add_predictions(graph: Graph, estimator: Any, x: str) -> dict[str, Tensor]:
     targets). These are the names that scikit-learn's converters give.
     """
     net, u = estimator.network_, estimator.controls_
+    if estimator.components_ is not None:
+        x = graph.add("MatMul", x, graph.constant(estimator.components_.T))
     z = onnx_network.add_readout(graph, u, onnx_network.add_states(graph, net, u, x)[-1])
     loss = resolve_loss(estimator.loss)
     has_classes = hasattr(estimator, "classes_")

@@ -58,6 +58,7 @@ def resolve_model(model: object) -> TrainedFlow:
     from sklearn.utils.validation import check_is_fitted
 
     from ocdl.estimator import ODEClassifier
+    from ocdl.estimator.subspace import project
 
     estimator, prepare = model, _identity
     if isinstance(model, Pipeline):
@@ -67,7 +68,14 @@ def resolve_model(model: object) -> TrainedFlow:
         within = " with a last step " + type(estimator).__name__ if estimator is not model else ""
         raise TypeError(f"model must be {ACCEPTED}, got {type(model).__name__}{within}")
     check_is_fitted(estimator)
-    return TrainedFlow(estimator.network_, estimator.controls_, Classes(estimator.classes_), prepare, estimator.loss)
+    components = estimator.components_
+
+    def prepare_inputs(X: Any) -> Any:
+        rows = prepare(X)
+        return rows if components is None else project(np.asarray(rows, np.float64), components)
+
+    classes = Classes(estimator.classes_)
+    return TrainedFlow(estimator.network_, estimator.controls_, classes, prepare_inputs, estimator.loss)
 
 
 def _resolve_pair(pair: tuple[Any, ...]) -> TrainedFlow:

@@ -219,14 +219,16 @@ def restore(path: FilePath, stored: files.Stored) -> TableModel | ODEClassifier 
     metadata = model.metadata
     try:
         migrate(metadata, {}, version, MIGRATIONS)
+        estimator_arrays = estimator_files.take_arrays(arrays)
         encoding = from_spec(metadata.pop(KEY), arrays) if KEY in metadata else None
-        if encoding is not None and encoding.n_inputs != model.network.n_features:
-            raise ValueError(f"its columns become {encoding.n_inputs} numbers, not {model.network.n_features}")
+        n_features = estimator_files.count_features(estimator_arrays, model.network)
+        if encoding is not None and encoding.n_inputs != n_features:
+            raise ValueError(f"its columns become {encoding.n_inputs} numbers, not {n_features}")
     except ModelFileError:
         raise
     except (TypeError, ValueError) as error:
         raise file_error(path, f"holds no estimator that this ocdl can load: {error!s:.300}") from error
-    estimator = estimator_files.restore(path, model, version, _estimator_class(metadata))
+    estimator = estimator_files.restore(path, model, estimator_arrays, version, _estimator_class(metadata))
     return estimator if encoding is None else TableModel(estimator, encoding)
 
 
