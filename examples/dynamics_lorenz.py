@@ -79,7 +79,8 @@ drawn = ocdl.plot.forecast(
 axes["series"].set_ylabel("first component")
 error = np.abs(model.simulate(start, later) - exact[1000:])
 print(
-    f"the error of the first component stays below 1 for {later[np.argmax(error[:, 0] > 1)] - 20:.1f} units of time"
+    "the error of the first component stays below 1 for "
+    f"{later[np.argmax(error[:, 0] > 1)] - 20:.1f} units of time"
 )
 if len(sys.argv) > 1:  # a folder for the picture
     figure.savefig(Path(sys.argv[1]) / "dynamics_lorenz.png", dpi=110)

@@ -28,7 +28,7 @@ STEP, WEAK = (
 def move_pendulum(
     start: np.ndarray, times: np.ndarray, torque: np.ndarray
 ) -> np.ndarray:
-    """Return the true angle, 0 hanging down, and the angular velocity at the times, (times, 2)."""
+    """Return angle, 0 hanging down, and velocity, (times, 2)."""
 
     def rates(t: float, y: np.ndarray) -> list[float]:
         return [
@@ -70,14 +70,15 @@ model = ocdl.Dynamics(width=16, random_state=0).fit(
     X[:12], [times] * 12, inputs=torques[:12]
 )
 print(
-    f"R^2 on new series: {model.score(X[12:], [times] * 2, inputs=torques[12:]):.4f}"
+    "R^2 on new series:",
+    round(model.score(X[12:], [times] * 2, inputs=torques[12:]), 4),
 )
 
 
 # %%
 # The cost: in the last two units of time the pendulum stands upright and is at rest; torque costs a little.
 class SwingUp:
-    """The cost of states (times, 2) and inputs (times, 1), with its gradients."""
+    """The cost of states and inputs, with its gradients."""
 
     def value_and_grad(
         self, states: np.ndarray, inputs: np.ndarray
@@ -118,7 +119,8 @@ for step in range(0, LAST, FOLLOWED):
     torque.append(plan.inputs[:FOLLOWED, 0])
 path, torque = np.concatenate(truth), np.concatenate(torque)
 print(
-    f"the true pendulum ends at the angle {path[-1, 0]:.2f} (upright: 3.14), with velocity {path[-1, 1]:.2f}"
+    f"the true pendulum ends at the angle {path[-1, 0]:.2f} "
+    f"(upright: 3.14), with velocity {path[-1, 1]:.2f}"
 )
 
 # %%

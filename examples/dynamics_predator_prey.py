@@ -49,7 +49,8 @@ model = ocdl.Dynamics(
 ).fit(series[:5], times[:5])
 print(model.equations())
 print(
-    f"R^2 of the trajectory of a new region: {model.score(series[5:], times[5:]):.3f}"
+    "R^2 of the trajectory of a new region:",
+    round(model.score(series[5:], times[5:]), 3),
 )
 
 # %%

@@ -56,7 +56,8 @@ for name, model in models.items():
     model.fit(X[:10], times[:10])
     seconds = time.process_time() - begin
     print(
-        f"{name}: R^2 {model.score(X[10:], times[10:]):.4f} on new series, fitted in {seconds:.1f} s"
+        f"{name}: R^2 {model.score(X[10:], times[10:]):.4f} "
+        f"on new series, fitted in {seconds:.1f} s"
     )
 print(models["polynomial"].equations())
 
@@ -70,7 +71,8 @@ simulated = {
 }
 for name, states in simulated.items():
     print(
-        f"{name}: mean distance to the true trajectory {np.abs(states - exact).mean():.4f}"
+        f"{name}: mean distance to the true trajectory "
+        f"{np.abs(states - exact).mean():.4f}"
     )
 
 # %%

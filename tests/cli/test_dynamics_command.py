@@ -313,3 +313,15 @@ def test_other_commands_refuse_a_system(run: Run, folder: Path, tmp_path: Path) 
     shutil.copy(folder / "model.ocdl", path)
     for argv in (("predict", path, folder / "data.csv"), ("score", path, folder / "data.csv"), ("export", path)):
         assert_one_line_error(run(*argv))
+
+
+def test_inspect_describes_a_system(run: Run, folder: Path) -> None:
+    code, out, err = run("inspect", folder / "driven.ocdl")
+    assert (code, err) == (0, "")
+    for text in ("dynamical system", "y; inputs: x", "y' = ", "polynomial field"):
+        assert text in out
+    assert "metadata" not in out
+    system = json.loads(run("inspect", folder / "ensemble.ocdl", "--json")[1])["dynamics"]
+    model = ocdl.load(folder / "ensemble.ocdl", ocdl.Dynamics)
+    assert (system["states"], system["inputs"], system["models"]) == (["a", "b"], [], 3)
+    assert (system["equations"], system["noise"]) == (model.equations(), model.noise_.tolist())

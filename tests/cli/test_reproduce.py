@@ -42,8 +42,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
 
     def call(*argv: object) -> tuple[int, str, str]:
         code = main(["reproduce", *map(str, argv)])
-        written = capsys.readouterr()
-        return code, written.out, written.err
+        return code, *capsys.readouterr()
 
     return call
 
@@ -339,7 +338,7 @@ def test_missing_images_of_requested_figures(command: Command, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("no_images")
-@pytest.mark.parametrize("asked", [(), ("all",), ("all", "fig14")], ids=str)
+@pytest.mark.parametrize("requested", [(), ("all",), ("all", "fig14")], ids=str)
 def test_everything_else_is_drawn_without_images(
     requested: tuple[str, ...], command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,7 +113,7 @@ def test_weights_reach_the_training(tables: Any, run: Run, tmp_path: Path) -> No
         (("--test", "new.csv", "--test-size", "0.2"), "--test and --test-size cannot be combined"),
         (("--weights", "outcome"), "--weights names 'outcome', which is the target"),
         (("--weights", "a"), "is not a weight; weights are numbers of 0 or more"),
-        (("--class-weight", "high"), "--class-weight must be balanced or LABEL=WEIGHT, a weight of 0 or more"),
+        (("--class-weight", "high"), "--class-weight must be balanced or LABEL=W with W at least 0"),
         (("--class-weight", "huge=2"), "--class-weight: 'huge' is not one of the classes high, low, middle"),
         (("--categorical", "zip"), "no column is named 'zip'"),
         (("--max-categories", "0"), "--max-categories: must be a whole number from 1 to 1000"),

@@ -78,7 +78,7 @@ def make_checkpoint(arguments: argparse.Namespace) -> Checkpoint | None:
 
 
 def resolve_class_weight(entries: Sequence[str], targets: NDArray[Any]) -> str | dict[Any, float]:
-    """Return "balanced", or the weights of ``LABEL=WEIGHT`` by their labels; other classes have the weight 1."""
+    """Return "balanced", or the weights of ``LABEL=W`` by their labels; other classes have the weight 1."""
     if [*entries] == ["balanced"]:
         return "balanced"
     known = {str(label): label for label in np.unique(targets).tolist()}
@@ -90,7 +90,7 @@ def resolve_class_weight(entries: Sequence[str], targets: NDArray[Any]) -> str |
         except ValueError:
             weight = -1.0
         if not 0 <= weight < np.inf or not label:
-            raise UserError(f"--class-weight must be balanced or LABEL=WEIGHT, a weight of 0 or more, got {entry!r}")
+            raise UserError(f"--class-weight must be balanced or LABEL=W with W at least 0, got {entry!r}")
         if label not in known:
             raise UserError(f"--class-weight: {label!r} is not one of the classes {join_names(known)}")
         weights[known[label]] = weight

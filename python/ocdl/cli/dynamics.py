@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
+import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -176,9 +178,10 @@ def make_model(arguments: argparse.Namespace) -> Any:
 
 
 def fit_series(model: Any, table: SeriesTable) -> Any:
-    """Fit a model to the series of a table."""
+    """Fit a model to the series of a table; what it prints of its progress goes to stderr."""
     try:
-        return reraise_swallowed_interrupts(model.fit)(table.states, table.times, **table.options())
+        with contextlib.redirect_stdout(sys.stderr):
+            return reraise_swallowed_interrupts(model.fit)(table.states, table.times, **table.options())
     except (FloatingPointError, ValueError) as error:
         raise UserError(f"{table.source}{error}") from error
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from ocdl.base.names import pluralise
 from ocdl.cli._output import add_command, align, escape_unprintable, json_text
+from ocdl.dynamics.files import is_dynamics
+from ocdl.files import load
 from ocdl.model.controls import Controls
 from ocdl.network import files
 from ocdl.tables.columns import Feature
@@ -40,7 +42,8 @@ def run(arguments: argparse.Namespace) -> None:
     name = network["tableau"]["name"] or "without a name"
     kind = f"residual, tableau {name}" if network["residual"] else "feed-forward"
     augmented = f" and {network['augment']} augmented" if network["augment"] else ""
-    lines: dict[str, object] = {"file": arguments.model, **_model_lines(model)}
+    system = report["dynamics"]
+    lines: dict[str, object] = {"file": arguments.model, **(_system_lines(system) if system else _model_lines(model))}
     lines |= {
         "network": f"{pluralise(network['n_layers'], 'layer')}, {kind}, {network['field']} field, "
         f"{network['activation']}, {network['dtype']}",
@@ -51,13 +54,42 @@ def run(arguments: argparse.Namespace) -> None:
         "pruning": report["pruning"]["statement"],
         "format": f"version {report['format_version']}, written by ocdl {report['ocdl']}",
     }
-    metadata = [entry for entry in report["metadata"] if model is None or entry not in ("estimator", "table")]
+    metadata = [
+        entry
+        for entry in report["metadata"]
+        if (model is None and system is None) or entry not in ("estimator", "table")
+    ]
     if metadata:
         lines["metadata"] = ", ".join(metadata)
     print(align(lines))
     if model is not None and len(model.encoding.features) <= MAX_COLUMNS:
         print("columns")
         print(align(_columns(model.encoding)))
+
+
+def _system_lines(system: dict[str, Any]) -> dict[str, object]:
+    """Return the lines on the states, the noise and the equations of a dynamical system."""
+    inputs = f"; inputs: {', '.join(system['inputs'])}" if system["inputs"] else ""
+    noise = ", ".join(f"{value:.3g}" for value in system["noise"])
+    lines: dict[str, object] = {
+        "model": "dynamical system" + (f", an ensemble of {system['models']}" if system["models"] > 1 else ""),
+        "states": f"{', '.join(system['states'])}{inputs}",
+        "noise": f"{noise} of what was observed; largest step {system['max_step']:.3g}",
+    }
+    lines |= {("equations" if i == 0 else " " * i): line for i, line in enumerate(system["equations"])}
+    return lines
+
+
+def _describe_system(model: Any) -> dict[str, Any]:
+    """Return what a dynamical system is, for JSON."""
+    return {
+        "states": model.state_names_,
+        "inputs": model.input_names_,
+        "noise": model.noise_.tolist(),
+        "max_step": float(model.max_step_),
+        "models": len(model.models_),
+        "equations": model.equations() if model.field == "polynomial" else [],
+    }
 
 
 def _model_lines(model: TableModel | None) -> dict[str, object]:
@@ -86,7 +118,8 @@ def _describe_steps(steps: dict[str, Any], kind: str) -> str:
 def describe(path: str) -> tuple[dict[str, Any], TableModel | None]:
     """Return what a model file holds, for JSON, and its model if it has one."""
     (network, controls, metadata), version, written_by, _ = files.read(path)
-    model = read_table_model(path) if "estimator" in metadata else None
+    has_system = is_dynamics(metadata)
+    model = read_table_model(path) if "estimator" in metadata and not has_system else None
     summary = network.saving(controls)
     report = {
         "format_version": version,
@@ -98,6 +131,7 @@ def describe(path: str) -> tuple[dict[str, Any], TableModel | None]:
         "classes": model.classes_.tolist() if model is not None and model.is_classifier else None,
         "feature_names": None if model is None else model.feature_names,
         "table": None if model is None else to_spec(model.encoding),
+        "dynamics": _describe_system(load(path)) if has_system else None,
         "metadata": metadata,
     }
     return report, model

@@ -123,8 +123,8 @@ def _add_data(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--class-weight",
         nargs="+",
-        metavar="LABEL=WEIGHT",
-        help="the weight of each class, or balanced: the same total weight for each class; default: 1",
+        metavar="LABEL=W",
+        help="the weight W of each class, or balanced: the same total weight for each class; default: 1",
     )
     group.add_argument("--no-scaling", action="store_true", help="do not standardise the numbers")
 

@@ -167,9 +167,7 @@ class Flow(ForwardFlow):
         inputs: ArrayLike | None = None,
         input_grad: bool = False,
     ) -> tuple[float, Controls]:
-        """Return J(u) and its exact gradient, by one forward and one adjoint sweep.
-
-        A custom loss takes one more forward sweep.
+        """Return J(u) and its exact gradient, by a forward and an adjoint sweep; a custom loss takes two forward ones.
 
         Parameters
         ----------
@@ -223,9 +221,8 @@ class Flow(ForwardFlow):
             input_grad = validation.boolean(input_grad, "input_grad")
             if objective._loss.is_custom:
                 return self._custom_value_and_grad(vector, X, targets, objective, weights, input_grad)
-            result = objective._core_objective.value_and_grad(
-                self._core_network, vector, X, targets, weights, input_grad
-            )
+            rest = targets, weights, input_grad
+            result = objective._core_objective.value_and_grad(self._core_network, vector, X, *rest)
             if result is None:
                 overflow.report(self._core_network, vector, X)
         J, gradient, row_gradient = result

@@ -21,7 +21,7 @@ from ocdl.plot._phase_portrait import PhasePortrait, phase_portrait
 from ocdl.plot._prediction import prediction
 from ocdl.plot._scene import Scene
 from ocdl.plot._snapshots import snapshots
-from ocdl.plot._style import style
+from ocdl.plot._style import Style, style
 from ocdl.plot._time_steps import Bars, time_steps
 from ocdl.plot._transformation import transformation
 
@@ -35,6 +35,7 @@ __all__ = [
     "Panels",
     "PhasePortrait",
     "Scene",
+    "Style",
     "accuracy",
     "animate",
     "certificate",
