@@ -115,6 +115,7 @@ AGAINST_THE_ARROW = {  # imports inside of functions, each with its reason
         "estimator/onnx_methods.py",
         "ocdl.interop.skl2onnx_converter",
     ): "skl2onnx gets the converters from the estimators",
+    ("dynamics/learned.py", "ocdl.interop.onnx_dynamics"): "to_onnx is a shortcut to a file",
 }
 # scikit-learn, pandas, matplotlib or what an extra installs are in them
 HEAVY = (
