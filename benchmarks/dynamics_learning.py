@@ -85,11 +85,11 @@ def run_torchdiffeq(data: Data, seconds: float, seed: int) -> dict[str, Any]:
 def compare(name: str, noise: float, seed: int, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     system = JUDGED_ON[name]
     data = make_data(system, noise, seed)
-    row = {f"ocdl {field}": run_ocdl(system, data, field, seed) for field in ("mlp", "polynomial")}
+    row = {f"ocdl {field}": run_ocdl(system, data, field, seed) for field in options.fields}
     if options.pysindy:
         row["PySINDy"] = run_pysindy(options.pysindy, system, data, "default")
         row["PySINDy, smoothing and ensemble"] = run_pysindy(options.pysindy, system, data, "ensemble")
-    if options.torchdiffeq and data.inputs is None:
+    if options.torchdiffeq and data.inputs is None and "mlp" in options.fields:
         seconds = row["ocdl mlp"]["seconds"]
         row["torchdiffeq, Adam"] = run_torchdiffeq(data, seconds, seed)
         if options.long:
@@ -155,6 +155,7 @@ def plot(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pysindy", help="the Python of an environment with pysindy")
+    parser.add_argument("--fields", nargs="+", default=["mlp", "polynomial"], choices=["mlp", "polynomial"])
     parser.add_argument("--torchdiffeq", action="store_true", help="run torchdiffeq, too")
     parser.add_argument("--long", action="store_true", help="and for ten times as long")
     parser.add_argument("--seeds", type=int, default=3)

@@ -111,6 +111,7 @@ AGAINST_THE_ARROW = {  # imports inside of functions, each with its reason
         "estimator/base.py",
         "ocdl.interop.onnx_estimator",
     ): "to_onnx is a shortcut to a file; onnx is imported to write it",
+    ("dynamics/learned.py", "ocdl.interop.onnx_dynamics"): "to_onnx is a shortcut to a file",
     ("estimator/base.py", "ocdl.interop.skl2onnx_converter"): "skl2onnx gets the converters from the estimators",
 }
 # scikit-learn, pandas, matplotlib or what an extra installs are in them

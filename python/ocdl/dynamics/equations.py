@@ -16,11 +16,12 @@ Floats = NDArray[np.float64]
 def coefficients(learned: LearnedSystem) -> tuple[Floats, Floats]:
     """Return the coefficients (dim, terms) in the units of the data, and their standard errors, 0 where dropped."""
     system = learned.system
-    factor = _unit_factors(learned)
+    factor = unit_factors(learned)
     return system.part(learned.theta, "C") * factor, np.sqrt(system.part(learned.variance, "C")) * factor
 
 
-def _unit_factors(learned: LearnedSystem) -> Floats:
+def unit_factors(learned: LearnedSystem) -> Floats:
+    """Return what turns the coefficients of a polynomial without units into those in the units of the data."""
     units = learned.units
     scales = np.concatenate([units.scale, units.input_scale])
     monomials = np.prod(scales ** learned.system.monomials(), axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,39 @@ class LearnedDynamics(BaseEstimator):  # type: ignore[misc]
             return -float("inf")
         total = np.nansum((observed - np.nanmean(observed, axis=0)) ** 2, axis=0)
         return float(np.mean(1 - np.nansum(error**2, axis=0) / np.where(total > 0, total, 1.0)))
+
+    def to_onnx(self, path: str | os.PathLike[str], *, opset: int | None = None) -> None:
+        """Write the field as a file in ONNX, which programs without Python can run.
+
+        The inputs are "y", (samples, components) in float64, and of a system with inputs "x", (samples, inputs); the
+        output is "derivative", (samples, components): what `derivative` returns. It needs ``pip install 'ocdl[onnx]'``.
+
+        Parameters
+        ----------
+        path : str or path-like
+        opset : int, optional
+            As for `ocdl.export_onnx`.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `fit` has not been called.
+        ImportError
+            If onnx is not installed.
+        ValueError
+            If `opset` is too old.
+
+        Examples
+        --------
+        >>> import numpy as np, ocdl
+        >>> t = np.linspace(0, 3, 20)
+        >>> model = ocdl.Dynamics(field="polynomial").fit(np.exp(-t)[:, None], t)
+        >>> model.to_onnx("field.onnx")  # doctest: +SKIP
+        """
+        check_is_fitted(self)
+        from ocdl.interop.onnx_dynamics import write_field
+
+        write_field(path, self, opset)
 
     @property
     def _learned(self) -> LearnedSystem:

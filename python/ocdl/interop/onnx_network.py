@@ -78,7 +78,12 @@ def _add_combination(graph: Graph, y: str, coefficients: FloatArray, k: list[str
 def _add_field(graph: Graph, net: Network, parts: dict[str, FloatArray], interval: int, stage: int, y: str) -> str:
     index = (interval, stage) if net.stage_controls else interval
     field_parts = {part.name: parts[part.name][index] for part in net.parts if part.role == "field"}
-    return FIELD_NODES[FIELDS[net.field].swept_as](graph, net, y, **field_parts)
+    return add_field(graph, net, y, field_parts)
+
+
+def add_field(graph: Graph, net: Network, y: str, parts: dict[str, FloatArray]) -> str:
+    """Add the field of a network with these parts, (samples, dim), at the states y."""
+    return FIELD_NODES[FIELDS[net.field].swept_as](graph, net, y, **parts)
 
 
 def _add_dense(graph: Graph, net: Network, y: str, K: FloatArray, b: FloatArray) -> str:
