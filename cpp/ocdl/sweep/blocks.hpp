@@ -91,7 +91,12 @@ BlockPlan plan_blocks(const Network& net, Index samples, Index kept_per_sample =
     const Storage storage = storage_within(team_budget, most);
     return {length_within(team_budget, storage, least, most), true, storage, Shards::of(samples)};
   }
-  const Storage storage = storage_within(stage_budget, 4 * width);
+  // A block of at least four tiles; of fields that keep much of a stage fewer, where stages then stay.
+  Index few = 4 * width;
+  if (net.hidden.rows > net.rows())
+    while (few > width && storage_within(stage_budget, few) == Storage::states_only) few /= 2;
+  const Storage storage = storage_within(stage_budget, few);
+  if (storage == Storage::states_only) few = 4 * width;
   // At least four blocks where that leaves each a decent length, so that threads have something to share;
   // shorter ones lose more to the start of each kernel than a fifth thread could gain.
   const Index decent = net.is_narrow<T>() ? 128 : 64;
@@ -100,7 +105,7 @@ BlockPlan plan_blocks(const Network& net, Index samples, Index kept_per_sample =
   constexpr Index short_plane = 512;
   const Index longest =
       std::min(short_plane / std::max(net.rows(), net.hidden.rows), stage_budget / bytes_per_sample(storage));
-  const Index least = std::max(longest / width * width, 4 * width);
+  const Index least = std::max(longest / width * width, few);
   return {std::min(length_within(cache_budget, storage, least, 1024), shared), false, storage,
           Shards::of(samples)};
 }

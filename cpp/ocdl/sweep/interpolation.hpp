@@ -33,6 +33,7 @@ class LayerTimes {
       times_.push_back(are_numbers ? static_cast<double>(j + 1)
                                    : times_.back() + static_cast<double>(value_of(u.h(j))));
     tolerance_ = std::max(1e-9, 4 * epsilon) * times_.back();
+    place_stencils();
   }
 
   /// Times that differ by no more are equal.
@@ -43,10 +44,8 @@ class LayerTimes {
     const Index j = std::clamp<Index>(after - times_.begin() - 1, 0, net_.layers - 1);
     for (const Index layer : {j, j + 1})
       if (std::abs(time - this->time(layer)) <= tolerance_) return {layer, 1, {1}};
-    const Range states = smooth_states(j);
-    Stencil stencil{std::clamp(j - 1, states.begin, std::max(states.end - Stencil::capacity, states.begin)),
-                    std::min(net_.layers + 1, Stencil::capacity),
-                    {}};
+    Stencil stencil{
+        first_states_[static_cast<std::size_t>(j)], std::min(net_.layers + 1, Stencil::capacity), {}};
     for (Index n = 0; n < stencil.count; ++n) {
       double& weight = stencil.weights[static_cast<std::size_t>(n)] = 1;
       const double node = this->time(stencil.first + n);
@@ -61,17 +60,20 @@ class LayerTimes {
   const Network& net_;
   std::vector<double> times_;
   double tolerance_;
+  std::vector<Index> first_states_;  ///< of the stencils within each layer
 
   double time(Index layer) const { return times_[static_cast<std::size_t>(layer)]; }
 
-  /// The states that a stencil within layer j may take.
-  Range smooth_states(Index j) const {
-    const Range all{0, net_.layers + 1};
-    if (net_.layer_sets.empty()) return all;
-    const auto [begin, end] =
-        std::equal_range(net_.layer_sets.begin(), net_.layer_sets.end(), net_.set_of(j));
-    const Range side{begin - net_.layer_sets.begin(), end - net_.layer_sets.begin() + 1};
-    return side.size() >= Stencil::capacity ? side : all;
+  /// Where stencils begin that stay on the side of their layer, or of all where that has too few states.
+  void place_stencils() {
+    for (Index begin = 0, end = 0; begin < net_.layers; begin = end) {
+      while (end < net_.layers && (net_.layer_sets.empty() || net_.set_of(end) == net_.set_of(begin))) ++end;
+      Range states{begin, end + 1};
+      if (states.size() < Stencil::capacity) states = {0, net_.layers + 1};
+      for (Index j = begin; j < end; ++j)
+        first_states_.push_back(
+            std::clamp(j - 1, states.begin, std::max(states.end - Stencil::capacity, states.begin)));
+    }
   }
 };
 

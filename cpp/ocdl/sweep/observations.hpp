@@ -106,9 +106,10 @@ class ObservationCost : public Cost<T> {
       result.fill(shared_[static_cast<std::size_t>(n)]);
       return result;
     }
-    const Index first = at.block.first + t * tile_width<T>, last = first + at.samples_in(t) - 1;
-    for (Index s = 0; s < tile_width<T>; ++s)
-      result[static_cast<std::size_t>(s)] = layers_.at(times_.at(std::min(first + s, last), n));
+    const Index first = at.block.first + t * tile_width<T>, count = at.samples_in(t);
+    for (Index i = 0; i < count; ++i)
+      result[static_cast<std::size_t>(i)] = layers_.at(times_.at(first + i, n));
+    std::fill(result.begin() + count, result.end(), result[static_cast<std::size_t>(count - 1)]);
     return result;
   }
 

@@ -42,7 +42,18 @@ NUMBERS = {
 
 
 class Style(TypedDict):
-    """A colour and a marker, as arguments of matplotlib."""
+    """A colour and a marker, as arguments of matplotlib; returned by `style`.
+
+    Attributes
+    ----------
+    color, marker : str
+
+    Examples
+    --------
+    >>> import ocdl.plot
+    >>> sorted(ocdl.plot.style("resnet"))
+    ['color', 'marker']
+    """
 
     color: str
     marker: str
