@@ -51,7 +51,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         The Runge-Kutta method; `ocdl.tableaux` lists the names.
     activation : {"tanh", "sigmoid", "softplus", "relu", "leaky_relu", "sin", "identity"}
         The nonlinearity of the vector field.
-    field : {"dense", "antisymmetric", "hamiltonian"}
+    field : {"dense", "antisymmetric", "hamiltonian", "gradient"}
         The vector field, as for `Network`; all but "dense" need an architecture other than "net".
     horizon : float
         The final time T.
@@ -61,8 +61,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         "squared" is the paper's. A custom loss, as `Objective` takes it, is called with labels 0, 1, ...; with a method
         ``inverse_link(outputs)``, which returns probabilities, there is `predict_proba` as well.
     optimiser : str, optimiser or None
-        None: L-BFGS until the loss hardly falls any more. Otherwise any of `GradientDescent`,
-        `Backtracking`, `Armijo`, `Adam`, `LBFGS`, `NewtonCG`, by name or as an object, or a `Chain`.
+        None: L-BFGS until the loss hardly falls any more. Otherwise one of ocdl's, by name or as an object.
     max_iter : int
         The maximum number of iterations, or of epochs with mini-batches. A warning is given if the loss is still
         falling noticeably at the end.
@@ -75,7 +74,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     validation_fraction : float
         Fraction of the distinct samples that early stopping keeps for validation where there is no `X_val`.
     early_stopping : bool
-        Whether to stop when the validation loss stops falling, and to keep the controls with the lowest one.
+        Whether to stop when the validation loss stops falling, with the controls of the lowest one.
     warm_start : bool
         Whether `fit` continues from the controls of the last fit.
     verbose : int
@@ -85,7 +84,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     n_jobs : int or None
         Threads; -1: all. None: `ocdl.get_num_threads()`. Results do not depend on it.
     learning_rate, batch_size : float and int, or None
-        Parameters of an optimiser that is given by name and has them, as in ``optimiser="adam"``.
+        Of an optimiser that is given by name and has them, as "adam".
     alpha : float, "auto" or "cv"
         The factor of the prior: larger for noisier data, 0 for none. "auto" chooses among 0.03, 0.1, 0.3 and 1, the
         default strength, by rows that are left out of short trainings: a third of at most 4,500 rows, or fewer with
