@@ -99,7 +99,7 @@ class Draw {
                     .tableau = named(tableau),
                     .activation = activation,
                     .field_kind = field,
-                    .width = option == "width" ? whole(1, dim < 40 ? 30 : 130) : 0,
+                    .width = option == "width" ? whole(1, max_width(field, dim)) : 0,
                     .degree = option == "degree" ? whole(1, dim + inputs < 6 ? 3
                                                             : dim < 40       ? 2
                                                                              : 1)
@@ -111,6 +111,12 @@ class Draw {
                     .learns_steps = residual && coin(0.8),
                     .horizon = 1.0 + coin(),
                     .layer_sets = layer_sets});
+  }
+
+  /// Where the width is optional K stands twice in the field, which is steep if it has many rows.
+  static Index max_width(FieldKind field, Index dim) {
+    if (!traits_of(field).requires_option) return dim + 2;
+    return dim < 40 ? 30 : 130;
   }
 
   /// A loss of this kind, with parameters of any size where it has some.

@@ -94,13 +94,10 @@ struct Data {
     if (!mean) return 1;
     if (!weights && !targets.grid) return 1 / static_cast<double>(samples);
     const Shards shards = Shards::of(samples);
-    ShardTree<double> sum;
-    sum.start(shards, shards.all, 0, nullptr);
-    for (Index begin = 0; begin < samples; begin += shards.size) {
-      sum.open().value = sum_of_weights({begin, std::min(begin + shards.size, samples)});
-      sum.close(Team::alone());
-    }
-    return 1 / sum.finished()[0].value;
+    return 1 / tree_sum(0, shards.all, [&](Index k) {
+             const Index begin = k * shards.size;
+             return sum_of_weights({begin, std::min(begin + shards.size, samples)});
+           });
   }
 
   double sum_of_weights(Range rows) const {

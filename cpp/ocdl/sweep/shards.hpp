@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 
 #include "ocdl/types.hpp"
 
@@ -45,5 +46,13 @@ struct FinishedNode {
       }
   }
 };
+
+/// The sum of so many numbers, of which term(k) is number k, by the tree; without memory.
+template <class Term>
+double tree_sum(Index first, Index count, const Term& term) {
+  if (count == 1) return term(first);
+  const auto left = static_cast<Index>(std::bit_floor(static_cast<std::size_t>(count - 1)));
+  return tree_sum(first, left, term) + tree_sum(first + left, count - left, term);
+}
 
 }  // namespace ocdl
