@@ -18,7 +18,7 @@ from ocdl import ODEClassifier, ODERegressor, _core  # here, so that importing t
 from ocdl.base import memory
 
 HUGE = 10**7
-X, Y = np.zeros((50, 2)) + np.arange(50)[:, None], [0, 1] * 25
+X, Y = np.zeros((50, 2)) + np.linspace(0, 1, 50)[:, None], [0, 1] * 25
 
 
 def network(layers: int = HUGE, **arguments: Any) -> ocdl.Network:

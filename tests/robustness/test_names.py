@@ -28,6 +28,12 @@ U = NET.init(random_state=0)
 X, Y = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0, 1])
 OPTIMISERS = {kind.__name__: kind for kind in optimisers.SINGLE_OPTIMISERS}
 
+
+def of_penalty(name: str) -> list[Any]:
+    """What is stored of a penalty behind its weight."""
+    return [["K"], "dim"] if "group" in name.lower() else [None]
+
+
 # What has names: how a name becomes the one that is stored, the names, and their aliases.
 Named = tuple[Callable[[str], str], Iterable[str], Mapping[str, str]]
 NAMED: dict[str, Named] = {
@@ -42,7 +48,11 @@ NAMED: dict[str, Named] = {
     "time_steps": (lambda name: Network(2, 3, time_steps=name).time_steps, architecture.TIME_STEPS, {}),
     "loss": (lambda name: str(Objective(name).loss), losses.LOSSES, losses.ALIASES),
     "reduction": (lambda name: Objective(reduction=name).reduction, ("mean", "sum"), {}),
-    "penalty": (lambda name: penalties.penalties_from_list([[name, 1.0, None]])[0].name, penalties.PENALTIES, {}),
+    "penalty": (
+        lambda name: penalties.penalties_from_list([[name, 1.0, *of_penalty(name)]])[0].name,
+        penalties.PENALTIES,
+        {},
+    ),
     "curvature": (lambda name: ocdl.NewtonCG(curvature=name).curvature, _core.curvature_names(), {}),
     "optimiser": (
         lambda name: type(optimisers.optimiser_by_name(name)).__name__,

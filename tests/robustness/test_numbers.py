@@ -393,10 +393,12 @@ WITHOUT_NUMBERS = {
     "Controls.parts",
     "Controls.to_vector",
     "Convergence",
+    "Dynamics",  # see tests/dynamics/test_dynamics_arguments.py
     "History",
     "MinimalPerturbation",
     "ModelFileError",
     "MultilevelResult",
+    "OptimalInputs",
     "ODEClassifier.onnx_converter",
     "ODEClassifier.onnx_shape_calculator",
     "ODEClassifier.prune",

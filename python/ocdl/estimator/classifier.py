@@ -43,8 +43,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     Parameters
     ----------
     architecture : {"odenet", "resnet", "odenet+simplex", "net"}
-        Learned time steps, fixed ones, learned ones on the simplex (some become 0: see `prune`), or a feed-forward
-        network.
+        Learned time steps, fixed ones, learned ones on the simplex (see `prune`), or a feed-forward network.
     n_layers : int or None
         Number of steps. None: 5, or 2 for a feed-forward network.
     tableau : str or Tableau
@@ -61,10 +60,10 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         "squared" is the paper's. A custom loss, as `Objective` takes it, is called with labels 0, 1, ...; with a method
         ``inverse_link(outputs)``, which returns probabilities, there is `predict_proba` as well.
     optimiser : str, optimiser or None
-        None: L-BFGS until the loss hardly falls any more. Otherwise one of ocdl's, by name or as an object.
+        None: L-BFGS until the loss hardly falls any more. Otherwise `GradientDescent`, `Backtracking`, `Armijo`, `Adam`,
+        `LBFGS`, `NewtonCG`, by name or as an object, or a `Chain`.
     max_iter : int
-        The maximum number of iterations, or of epochs with mini-batches. A warning is given if the loss is still
-        falling noticeably at the end.
+        The most iterations, or epochs with mini-batches. There is a warning if the loss still falls at the end.
     tol : float
         The training has converged when the norm of the gradient is at most this.
     penalties : Penalty, sequence of Penalty or None
@@ -78,7 +77,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     warm_start : bool
         Whether `fit` continues from the controls of the last fit.
     verbose : int
-        Above 0: show a progress bar, and the savings of `prune`.
+        Above 0: a progress bar, and the savings of `prune`.
     random_state : None, int, numpy Generator or RandomState
         The source of the first controls, of splits and of random batches.
     n_jobs : int or None
@@ -94,8 +93,8 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         the fit, with a few hundred rows several times as much. "cv" uses all rows, tries 3 and 10 as well, and takes
         the lowest loss; `alpha_` is the value that was chosen.
     patience : int
-        Early stopping ends the training after this number of evaluations without a lower validation loss; there is one
-        every tenth iteration, or one per epoch with mini-batches.
+        Evaluations without a lower validation loss after which early stopping ends the training; one per ten iterations
+        or epoch.
     n_components : int, "auto" or None
         The flow moves this number of principal components of the columns; None: all columns. With "auto" it moves
         principal components that hold all rows where there are fewer rows than columns. Otherwise, from 300 rows on and
@@ -109,8 +108,7 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     network_ : Network
     controls_ : Controls
     history_ : History
-        Of both phases of a default training; the losses of the first phase include the weak prior. With mini-batches
-        there is a row for each epoch, with the means over its batches.
+        Of both phases of a default training; the first losses include the weak prior. With mini-batches by epochs.
     n_iter_ : int
         Iterations; with mini-batches epochs.
     status_ : Status
@@ -145,6 +143,8 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
     (5, (5, 3, 3), 'accuracy')
     >>> model[-1].status_ in ocdl.Status, model[-1].n_iter_ == len(model[-1].history_) - 1
     (True, True)
+    >>> model[-1].components_, bool(model[-1].feature_importances_.min() > 0.2)  # both columns count
+    (None, True)
     """
 
     _targets_type = ClassTargets

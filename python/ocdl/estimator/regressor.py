@@ -49,10 +49,11 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
         As for `ODEClassifier`. The prior is relative to the noise of the targets, which is estimated as 2.5 times the
         residual variance of a linear model, or as the whole variance if there are no more rows than columns; a smaller
         factor means less noise.
-    architecture, n_layers, tableau, activation, field, horizon, augment, optimiser, max_iter, tol, penalties,
-    n_components
+    architecture, n_layers, tableau, activation, field, horizon, augment, optimiser, max_iter, tol, penalties
         As for `ODEClassifier`.
     validation_fraction, early_stopping, warm_start, verbose, random_state, n_jobs, learning_rate, batch_size, patience
+        As for `ODEClassifier`.
+    n_components : int, "auto" or None
         As for `ODEClassifier`.
 
     Attributes
@@ -89,6 +90,8 @@ class ODERegressor(RegressorMixin, ODEEstimator):  # type: ignore[misc]
     ('R^2', (5, 6, 6), 1)
     >>> model[-1].components_.any(axis=0).nonzero()[0].tolist()  # the other five columns do not count
     [0, 1, 2, 3, 4]
+    >>> model[-1].feature_importances_[5:].tolist()
+    [0.0, 0.0, 0.0, 0.0, 0.0]
     >>> model[-1].n_iter_ > 10, model[-1].status_ in ocdl.Status, model[-1].alpha_
     (True, True, 0.03)
     """
