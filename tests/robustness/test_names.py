@@ -31,7 +31,7 @@ OPTIMISERS = {kind.__name__: kind for kind in optimisers.SINGLE_OPTIMISERS}
 
 def of_penalty(name: str) -> list[Any]:
     """What is stored of a penalty behind its weight."""
-    return [["K"], "dim"] if "group" in name.lower() else [None]
+    return [["K"], "dim"] if "group" in name.lower().translate({ord(c): None for c in "-_ "}) else [None]
 
 
 # What has names: how a name becomes the one that is stored, the names, and their aliases.

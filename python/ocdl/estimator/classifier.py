@@ -60,8 +60,8 @@ class ODEClassifier(ClassifierMixin, ODEEstimator):  # type: ignore[misc]
         "squared" is the paper's. A custom loss, as `Objective` takes it, is called with labels 0, 1, ...; with a method
         ``inverse_link(outputs)``, which returns probabilities, there is `predict_proba` as well.
     optimiser : str, optimiser or None
-        None: L-BFGS until the loss hardly falls any more. Otherwise `GradientDescent`, `Backtracking`, `Armijo`, `Adam`,
-        `LBFGS`, `NewtonCG`, by name or as an object, or a `Chain`.
+        None: L-BFGS until the loss hardly falls any more. Otherwise `GradientDescent`, `Backtracking`, `Armijo`,
+        `Adam`, `LBFGS`, `NewtonCG`, by name or as an object, or a `Chain`.
     max_iter : int
         The most iterations, or epochs with mini-batches. There is a warning if the loss still falls at the end.
     tol : float
