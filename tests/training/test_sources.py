@@ -167,7 +167,7 @@ def test_damaged_parquet_files_are_named(parts: tuple[Path, Any, Any, Any]) -> N
     with pytest.raises(ValueError, match=r"part-2.parquet: it has no column 'second'; its columns are first, label"):
         RowSource.from_parquet(folder, "label", sample_weight="weight")
     pq.write_table(pa.table({"first": ["a"], "label": [0]}), path)
-    with pytest.raises(RuntimeError, match=r"TypeError: .*part-2.parquet: the column 'first' has string"):
+    with pytest.raises(RuntimeError, match=r"TypeError: .*part-2.parquet: the column 'first' has type string"):
         trained(RowSource.from_parquet(path, "label"))
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         RowSource.from_parquet(folder / "none-*.parquet", "label")

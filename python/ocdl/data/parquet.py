@@ -125,7 +125,7 @@ def _open(path: str) -> Any:
         fragment = ParquetFileFormat().make_fragment(os.path.abspath(path), LocalFileSystem())
         fragment.ensure_complete_metadata()
     except (OSError, ValueError, ArrowException) as error:
-        raise ValueError(f"{path}: it cannot be read as a Parquet file: {_reason(error)}") from error
+        raise ValueError(f"{path}: it is not a readable Parquet file: {_reason(error)}") from error
     return fragment
 
 

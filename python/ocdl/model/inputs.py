@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -28,7 +30,7 @@ def join_inputs(
     array = validation.array_of_shape(
         inputs, inputs_name, shape, f"{meaning} with input_hold={net.input_hold!r}", net.dtype
     )
-    return np.concatenate([rows, array.reshape(len(rows), -1)], axis=1)
+    return np.concatenate([rows, array.reshape(len(rows), math.prod(net._input_shape))], axis=1)
 
 
 def join_direction(
