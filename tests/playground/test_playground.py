@@ -23,7 +23,7 @@ ITERATIONS = 100
 
 
 def test_the_page_is_small_and_shows_a_picture_at_once(open_page: Open) -> None:
-    assert BUILT_PAGE.stat().st_size < 1.5e6
+    assert BUILT_PAGE.stat().st_size <= 0.8e6
     page = open_page()
     assert page.title() == "ocdl playground: networks as flows"
     assert len(picture(page)) > 10_000
