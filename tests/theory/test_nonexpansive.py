@@ -110,6 +110,18 @@ def test_training_keeps_every_layer_nonexpansive(method: str, stage_controls: bo
         assert result.history.loss[-1] < result.history.loss[0]
 
 
+@pytest.mark.parametrize("tableau", ["euler", "kutta4", "ralston"])
+def test_single_precision_rounds_to_the_side_of_the_bound(tableau: str) -> None:
+    net = Network(2, 6, field="gradient", width=6, augment=2, tableau=tableau, horizon=6.0, dtype="float32")
+    net = Network(**(net._arguments() | {"nonexpansive": True}))
+    X, y = two_spirals()
+    u = net.init(random_state=0)
+    assert net.lipschitz_bound(u) == 1.0
+    result = ocdl.train(net, u, X, y, optimiser=ocdl.LBFGS(), max_iter=40)
+    assert net.lipschitz_bound(result.controls) == 1.0
+    assert result.history.loss[-1] < result.history.loss[0]
+
+
 @pytest.mark.parametrize("activation", INCREASING)
 @pytest.mark.parametrize("tableau", ["euler", "ralston", "kutta4", "rk38", "gauss2"])
 def test_no_pair_of_samples_is_driven_apart(activation: str, tableau: str) -> None:

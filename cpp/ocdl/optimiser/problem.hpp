@@ -207,7 +207,9 @@ class TrainingProblem {
   static void clip(const BoundedMatrix& matrix, T* entries) {
     MatrixView<T> view(entries, matrix.rows, matrix.cols);
     Eigen::MatrixXd clipped = view.template cast<double>();
-    clip_singular_values(clipped, matrix.bound);
+    const double rank = static_cast<double>(std::min(matrix.rows, matrix.cols));
+    clip_singular_values(clipped, matrix.bound,
+                         std::is_same_v<T, double> ? 0 : std::numeric_limits<T>::epsilon() * std::sqrt(rank));
     view = clipped.template cast<T>();
   }
 

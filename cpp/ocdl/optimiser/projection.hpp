@@ -47,7 +47,8 @@ void project_simplex(VectorView<const T> v, double total, VectorView<T> x, std::
 }
 
 /// Euclidean projection of a matrix onto those whose singular values are at most `bound`. What is among them
-/// up to roundoff, or not finite, stays as it is.
-void clip_singular_values(Eigen::MatrixXd& matrix, double bound);
+/// up to roundoff, or not finite, stays as it is. `room`: what is projected stays below the bound by this
+/// fraction, so that it may be rounded to a lower precision.
+void clip_singular_values(Eigen::MatrixXd& matrix, double bound, double room = 0);
 
 }  // namespace ocdl

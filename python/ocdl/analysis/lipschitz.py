@@ -85,7 +85,7 @@ def lipschitz_bound(net: Flow, u: Controls) -> float:
         raise ValueError(
             f"lipschitz_bound: field={net.field!r} has no Lipschitz constant, {', '.join(_list_bounded_fields())} have"
         )
-    parts = net._swept_parts(u)
+    parts = {name: part.astype(np.float64) for name, part in net._swept_parts(u).items()}
     if net.n_inputs:  # K and A have columns for the inputs behind those for the state
         parts = {name: part[..., : net.dim] if name in ("K", "A") else part for name, part in parts.items()}
     L = FIELD_BOUNDS[swept_as](parts, ACTIVATIONS[net.activation].steepest)
@@ -95,7 +95,8 @@ def lipschitz_bound(net: Flow, u: Controls) -> float:
     is_contracted = np.zeros(net.n_layers, bool)
     if net.field == FIELD and ACTIVATIONS[net.activation].increases:
         steepest = L if L.ndim == 1 else L.max(axis=1)
-        is_contracted = (u.h >= 0) & (u.h * steepest <= 2 * net.tableau.contractivity_radius * (1 + ROUNDOFF))
+        h = u.h.astype(np.float64)
+        is_contracted = (h >= 0) & (h * steepest <= 2 * net.tableau.contractivity_radius * (1 + ROUNDOFF))
     stages = L if net.stage_controls else np.repeat(L[:, None], net.stages, axis=1)
     return math.prod(
         1.0 if is_contracted[j] else step_bound(net.tableau, float(h), stages[j]) for j, h in enumerate(np.abs(u.h))

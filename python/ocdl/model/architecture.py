@@ -281,7 +281,7 @@ class Architecture:
         )
         if self.nonexpansive:
             steps = np.full(self.n_layers, self.horizon / self.n_layers)
-            drawn["K"] = clip_singular_values(drawn["K"], self._singular_value_bounds(steps))
+            drawn["K"] = clip_singular_values(drawn["K"], self._singular_value_bounds(steps), self.dtype)
         scale = 1.0 if scheme == "paper" else 1.0 / math.sqrt(self.dim)
         return self.controls(**drawn, W=scale * rng.standard_normal((self.n_outputs, self.dim)))
 

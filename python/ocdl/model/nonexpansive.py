@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from ocdl.model.tableau import Tableau
 __all__ = ["FIELD", "clip_singular_values", "require_nonexpansive", "singular_value_bounds"]
 
 FIELD = "gradient"
+FLOAT64 = np.dtype(np.float64)
 
 
 def require_nonexpansive(field: str, time_steps: str, activation: str, tableau: Tableau) -> None:
@@ -52,12 +54,16 @@ def singular_value_bounds(tableau: Tableau, activation: str, layer_sets: Sequenc
     return bounds
 
 
-def clip_singular_values(K: FloatArray, bounds: FloatArray) -> FloatArray:
-    """Return the nearest matrices, of each set and stage, whose singular values are within the bounds of their set."""
+def clip_singular_values(K: FloatArray, bounds: FloatArray, dtype: np.dtype[Any] = FLOAT64) -> FloatArray:
+    """Return the nearest matrices, of each set and stage, whose singular values are within the bounds of their set.
+
+    They stay there when they are rounded to `dtype`.
+    """
     if np.all(np.isinf(bounds)):
         return K
     left, values, right = np.linalg.svd(K.astype(np.float64), full_matrices=False)
-    limits = bounds.reshape(-1, *(1,) * (values.ndim - 1))
+    room = 0.0 if dtype == FLOAT64 else float(np.finfo(dtype).eps) * math.sqrt(values.shape[-1])
+    limits = (1 - room) * bounds.reshape(-1, *(1,) * (values.ndim - 1))
     clipped: FloatArray = (left * np.minimum(values, limits)[..., None, :]) @ right
     is_within = (values[..., 0] <= limits[..., 0] * (1 + 4 * math.ulp(1.0)))[..., None, None]
     return np.where(is_within, K, clipped).astype(K.dtype)
